@@ -1,0 +1,101 @@
+package reason
+
+// Code is a reason as users see it in conditions, check messages, the CLI and metrics. The list is closed: a test
+// holds it against docs.
+type Code string
+
+// Reasons why a gang does not have its slice.
+const (
+	// Waiting: the same gang can be served later without anybody changing it.
+
+	// NoFreeSlice: devices of the shape exist and all of them are taken.
+	NoFreeSlice Code = "NoFreeSlice"
+	// HostsBusy: devices are free, but pods outside the gang leave no room on their hosts.
+	HostsBusy Code = "HostsBusy"
+	// HostMissing: a host that the device names does not exist as a Node.
+	HostMissing Code = "HostMissing"
+	// HostUnusable: a host is not Ready, cordoned, tainted or does not match the pods.
+	HostUnusable Code = "HostUnusable"
+	// DeviceTainted: every device of the shape, or a part of it, carries a taint that the claim does not tolerate.
+	DeviceTainted Code = "DeviceTainted"
+	// PoolIncomplete: the driver has not yet published every slice of the pool's newest generation.
+	PoolIncomplete Code = "PoolIncomplete"
+	// Quarantined: a host may still run a pod that nobody can see.
+	Quarantined Code = "Quarantined"
+	// WaitingTurn: another gang stands before this one.
+	WaitingTurn Code = "WaitingTurn"
+	// Contended: another reservation took the device between decision and allocation.
+	Contended Code = "Contended"
+	// ClaimMissing: a ResourceClaimTemplate that the pods name does not exist (yet).
+	ClaimMissing Code = "ClaimMissing"
+	// NotFenced: the admission policies are not in force, so nothing may be reserved.
+	NotFenced Code = "NotFenced"
+	// ReservationFailed: the API server refused a write of the reservation; the message says which and why.
+	ReservationFailed Code = "ReservationFailed"
+	// NotSeated: the gang's pods did not all appear before the deadline.
+	NotSeated Code = "NotSeated"
+	// SliceLost: the reserved slice can no longer be used: device taint, lost host, claim deleted, room taken.
+	SliceLost Code = "SliceLost"
+	// NotCharged: Kueue's admission lacks the shares that the gang uses.
+	NotCharged Code = "NotCharged"
+
+	// Refused: this gang can never be served as it is written.
+
+	// ShapeUnknown: no device of any pool matches the device class.
+	ShapeUnknown Code = "ShapeUnknown"
+	// PoolInvalid: the driver's pool breaks a rule of the resource API.
+	PoolInvalid Code = "PoolInvalid"
+	// NotDivisible: the pod count is no multiple of the hosts per device.
+	NotDivisible Code = "NotDivisible"
+	// CountMismatch: the pod count is not the number of hosts of one slice, and more slices were not asked for; or
+	// completions differ from parallelism; or a pod set may shrink.
+	CountMismatch Code = "CountMismatch"
+	// TooManyPods: more than 255 pods would share one ResourceClaim.
+	TooManyPods Code = "TooManyPods"
+	// TooManyClaims: a pod has more claims than the pod policy can swap (8).
+	TooManyClaims Code = "TooManyClaims"
+	// HostSetsDiffer: the devices of one pod do not stand on the same host.
+	HostSetsDiffer Code = "HostSetsDiffer"
+	// Unsupported: the request uses something that Berth does not reserve; the message names it.
+	Unsupported Code = "Unsupported"
+	// ReservedKeys: the pod template carries keys that only Berth may set.
+	ReservedKeys Code = "ReservedKeys"
+	// HostNameUnusable: a host lacks the kubernetes.io/hostname label, or shares its value with another host.
+	HostNameUnusable Code = "HostNameUnusable"
+	// GateOff: the API server dropped counters from the driver's slices because a feature gate is off.
+	GateOff Code = "GateOff"
+)
+
+// Final reports whether waiting cannot help: the Workload, the class or the hardware description must change.
+func (c Code) Final() bool {
+	switch c {
+	case ShapeUnknown, NotDivisible, CountMismatch, TooManyPods, TooManyClaims, HostSetsDiffer, Unsupported, ReservedKeys:
+		return true
+	default:
+		return false
+	}
+}
+
+// Refusal is why something does not happen: a code for machines, a sentence for people and what the sentence rests on.
+type Refusal struct {
+	Code Code
+	// Message is one sentence that stays the same while the facts stay the same. It names objects, never times.
+	Message string
+	// Evidence lists what blocks, most important first.
+	Evidence []Evidence
+}
+
+// Error makes a Refusal usable where an error is expected.
+func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Message }
+
+// Evidence is one thing that blocks.
+type Evidence struct {
+	// Kind is what the fields describe: "host", "device", "pool", "holder" or "pod".
+	Kind string `json:"kind"`
+	// Name of the host, device (<pool>/<device>), pool, claim or pod (<namespace>/<name>).
+	Name string `json:"name"`
+	// Code is the reason that applies to it.
+	Code Code `json:"code"`
+	// Detail is a short clause, for example "needs 4 cpu, has 1".
+	Detail string `json:"detail,omitempty"`
+}
