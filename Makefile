@@ -1,0 +1,143 @@
+# `make help` lists the targets. `make test` is everything that CI runs.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+# A workspace around the checkout must not change what is built.
+export GOWORK := off
+
+MODULE := github.com/berth-dev/berth
+
+# --- Settings, each to be overridden on the command line: make test-unit RACE= UNIT_TIMEOUT=2m
+
+# The race detector needs a C compiler; without one Go itself turns cgo off, and so is it.
+RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+UNIT_TIMEOUT ?= 10m
+# Packages whose tests start clusters, at once: a cluster is six processes and wants two cores for itself.
+CLUSTER_PARALLEL ?= 1
+CLUSTER_TIMEOUT ?= 40m
+# Passed to every `go test`, for instance TESTFLAGS='-run TestSeating -v'.
+TESTFLAGS ?=
+# How often test-ten runs the suite.
+PASSES ?= 10
+BENCH ?= .
+BENCH_COUNT ?= 6
+BENCH_TIME ?= 1s
+# An earlier .cache/bench/latest.txt to compare with.
+BENCH_BASE ?=
+LINT_TIMEOUT ?= 20m
+IMAGE ?= berth-controller:dev
+# Non-empty: `make verify` accepts changes that are not committed. `make test` sets it, except in CI.
+ALLOW_DIRTY ?=
+
+# Packages under test/ start clusters or measure; everything else is quick and alone.
+unit-packages = $$(go list ./... | grep -v '^$(MODULE)/test/')
+cluster-packages = $$(go list ./... | grep '^$(MODULE)/test/')
+bench-packages = $$(go list ./... | grep -vE '^$(MODULE)/test/' && go list ./... | grep '^$(MODULE)/test/performance' || true)
+
+# --- Tools: one module of pins each, built once per pin and Go version into .cache/bin
+
+tool-key = $(shell { cat test/tools/$(1)/go.mod test/tools/$(1)/go.sum; go env GOVERSION; } | git hash-object --stdin | cut -c1-12)
+CONTROLLER_GEN := .cache/bin/controller-gen-$(call tool-key,.)
+GOLANGCI_LINT := .cache/bin/golangci-lint-$(call tool-key,lint)
+BENCHSTAT := .cache/bin/benchstat-$(call tool-key,bench)
+
+# $(call build-tool,module folder below test/tools,package)
+# Renamed into place, so that an interrupted build leaves nothing that looks finished. Programs of older pins go; names
+# with a dot are builds under way in another make.
+define build-tool
+@mkdir -p $(@D)
+@echo "building $(@F) (once per pin)" >&2
+@cd test/tools/$(1) && GOFLAGS=-mod=readonly go build -trimpath -ldflags='-s -w' -o $(CURDIR)/$@.$$$$ $(2) && mv $(CURDIR)/$@.$$$$ $(CURDIR)/$@
+@find $(@D) -name '$(firstword $(subst -$(lastword $(subst -, ,$(@F))), ,$(@F)))-*' ! -name '$(@F)' ! -name '*.*' -delete
+endef
+
+$(CONTROLLER_GEN):
+	$(call build-tool,.,sigs.k8s.io/controller-tools/cmd/controller-gen)
+$(GOLANGCI_LINT):
+	$(call build-tool,lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+$(BENCHSTAT):
+	$(call build-tool,bench,golang.org/x/perf/cmd/benchstat)
+
+##@ Try it
+
+.PHONY: demo
+demo: components ## Show the main job on real components: a gang gets a whole slice
+	go run ./test/demo
+
+.PHONY: cluster-up
+cluster-up: components ## Start a control plane on the loopback interface and leave it running
+	go run ./test/cluster/cmd/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## Stop the control plane of cluster-up
+	go run ./test/cluster/cmd/cluster down
+
+##@ Test
+
+# Cheap checks first. The last step is `go test`, so the last line of output is one of its own.
+.PHONY: test
+test: ## Everything CI runs: verify, build, lint, unit tests, tests on a real control plane
+	@$(MAKE) verify ALLOW_DIRTY=$(if $(CI),$(ALLOW_DIRTY),true)
+	@$(MAKE) build
+	@$(MAKE) lint
+	@$(MAKE) test-unit
+	@$(MAKE) test-cluster
+
+.PHONY: test-unit
+test-unit: ## Tests outside test/, with the race detector where a C compiler is found
+	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(unit-packages)
+
+# -count=1: Go's test cache cannot see that a component was built anew.
+.PHONY: test-cluster
+test-cluster: components ## Tests on etcd, Kubernetes, Kueue and KWOK
+	go test -count=1 -p $(CLUSTER_PARALLEL) -timeout $(CLUSTER_TIMEOUT) $(TESTFLAGS) $(cluster-packages)
+
+.PHONY: test-ten
+test-ten: components ## Both suites ten times in a row, with the time of each pass
+	test/tools/repeat.sh $(PASSES) $(MAKE) test-unit test-cluster TESTFLAGS='-count=1 $(TESTFLAGS)'
+
+.PHONY: bench
+bench: $(BENCHSTAT) ## Benchmarks, summed up by benchstat; BENCH_BASE=<file> compares
+	@mkdir -p .cache/bench
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -benchtime $(BENCH_TIME) -timeout 2h $(TESTFLAGS) $(bench-packages) | tee .cache/bench/latest.txt
+	$(BENCHSTAT) $(BENCH_BASE) .cache/bench/latest.txt
+
+##@ Develop
+
+.PHONY: build
+build: ## Build the commands into bin/
+	@mkdir -p bin
+	go build -trimpath -o bin/ ./cmd/...
+	go build ./...
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Deepcopy functions, CRDs, and the chart's copies of config/
+	$(CONTROLLER_GEN) object paths=./pkg/api/... crd paths=./pkg/api/... output:crd:dir=config/crd
+	test/tools/chart.sh
+
+.PHONY: verify
+verify: ## Fail if generation, gofmt, go mod tidy or go vet would change or refuse anything
+	ALLOW_DIRTY=$(ALLOW_DIRTY) test/tools/verify.sh
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## golangci-lint, with the import rule of the functional core
+	$(GOLANGCI_LINT) run --timeout $(LINT_TIMEOUT) ./...
+
+.PHONY: components
+components: ## Build etcd, Kubernetes, Kueue and KWOK from their pins (minutes the first time, then nothing)
+	go run ./test/cluster/cmd/cluster build
+
+.PHONY: image
+image: ## Build the controller's image (needs docker)
+	docker build -t $(IMAGE) .
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+	@echo
