@@ -115,9 +115,9 @@ build: ## Build the commands into bin/
 	go build ./...
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Deepcopy functions, CRDs, and the chart's copies of config/
+generate: $(CONTROLLER_GEN) ## Deepcopy functions, CRDs, kustomization and chart
 	$(CONTROLLER_GEN) object paths=./pkg/api/... crd paths=./pkg/api/... output:crd:dir=config/crd
-	test/tools/chart.sh
+	test/tools/manifests.sh
 
 .PHONY: verify
 verify: ## Fail if generation, gofmt, go mod tidy or go vet would change or refuse anything

@@ -42,7 +42,7 @@ fi
 modules=$(find . -path ./.cache -prune -o -name go.mod -print | sed 's|/go.mod$||' | sort)
 for module in $modules; do
 	if ! untidy=$(cd "$module" && go mod tidy -diff 2>&1); then
-		complain "go.mod or go.sum of $module is not tidy:" "$untidy" "run: go -C $module mod tidy"
+		complain "go.mod or go.sum of $module is not tidy:" "$(head -n 40 <<<"$untidy")" "run: go -C $module mod tidy"
 	fi
 done
 

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# manifests.sh derives the two ways to install Berth from the manifests below config/, the only place where they are
+# written by hand: the list of resources in config/kustomization.yaml, and the copies in charts/berth.
+#
+# The copies are verbatim, one folder for each of config/'s; the chart's one template puts the release's namespace, the
+# image and the other values into them. So the chart cannot drift, and a reader can compare it with diff -r.
+set -euo pipefail
+shopt -s nullglob
+cd "$(dirname "$0")/../.."
+
+chart=charts/berth
+
+# Every file is named here, and not by a kustomization.yaml in each folder: programs apply these folders as they are.
+{
+	cat <<-'HEAD'
+		# Written by `make generate`. kubectl apply --server-side -k config installs Berth.
+		apiVersion: kustomize.config.k8s.io/v1beta1
+		kind: Kustomization
+		resources:
+	HEAD
+	for file in config/{crd,rbac,policy,manager}/*.yaml; do
+		echo "  - ${file#config/}"
+	done
+} >config/kustomization.yaml
+
+copy() { # <folder of config> <target folder>
+	rm -rf "$2"
+	mkdir -p "$2"
+	cp "$1"/*.yaml "$2/"
+}
+
+# Helm installs crds/ before everything else and never deletes it: an uninstall must not delete reservations.
+copy config/crd "$chart/crds"
+for folder in rbac policy manager; do
+	copy "config/$folder" "$chart/files/$folder"
+done
