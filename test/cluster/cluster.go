@@ -169,20 +169,28 @@ func (c *Cluster) Processes() []*Process {
 }
 
 // Run starts a further program under the cluster's care, for instance a controller under test: it has a log, is stopped
-// with the cluster, and is found by Process.
+// with the cluster, and is found by Process. If it does not become ready, the returned process can be started again.
 func (c *Cluster) Run(ctx context.Context, command Command) (*Process, error) {
 	p := &Process{
 		command: command,
 		dir:     c.Dir,
 		logPath: filepath.Join(c.Dir, "logs", command.Name+".log"),
 	}
-	if c.Process(command.Name) != nil {
+	if !c.register(p) {
 		return nil, fmt.Errorf("the cluster already has a process %s", command.Name)
 	}
-	c.mu.Lock()
-	c.processes = append(c.processes, p)
-	c.mu.Unlock()
 	return p, p.Start(ctx)
+}
+
+// register adds p before it is started, so that Stop finds it whatever happens. It fails if the name is taken.
+func (c *Cluster) register(p *Process) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.processes, func(other *Process) bool { return other.Name() == p.Name() }) {
+		return false
+	}
+	c.processes = append(c.processes, p)
+	return true
 }
 
 // FreePort returns a port on 127.0.0.1 that stays reserved for the caller as long as the cluster runs.

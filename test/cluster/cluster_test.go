@@ -226,6 +226,39 @@ items:
 	}
 }
 
+func TestSilencedNodeIsNotReadyUntilRevived(t *testing.T) {
+	ctx := t.Context()
+	c := cluster.ForTest(t, cluster.Options{
+		Without:                []string{cluster.Kueue},
+		NodeMonitorGracePeriod: 8 * time.Second,
+	})
+	must(t, c.Apply(ctx, pool))
+	must(t, c.AwaitNodes(ctx))
+	must(t, c.SilenceNode(ctx, "node-3"))
+	eventually(t, func(ctx context.Context) (bool, error) {
+		unready, err := unreadyNodes(ctx, c.Client())
+		return len(unready) == 1 && unready[0] == "node-3", err
+	})
+	must(t, c.ReviveNode(ctx, "node-3"))
+	must(t, c.AwaitNodes(ctx))
+}
+
+func unreadyNodes(ctx context.Context, client kubernetes.Interface) ([]string, error) {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, node := range nodes.Items {
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+				names = append(names, node.Name)
+			}
+		}
+	}
+	return names, nil
+}
+
 func onlyWorkload(t *testing.T, c *cluster.Cluster) *kueue.Workload {
 	t.Helper()
 	list, err := c.Dynamic().Resource(kueue.GroupVersion.WithResource("workloads")).Namespace("default").

@@ -149,7 +149,8 @@ clientConnection: {kubeconfig: %q, qps: %d, burst: %d}
 	if err := c.write("kube-scheduler.yaml", []byte(config)); err != nil {
 		return err
 	}
-	_, err = c.component(ctx, Scheduler, []int{port}, c.served(port, "/readyz"), // ready once its informers are
+	// It serves /healthz before its informers have synced, /readyz after.
+	_, err = c.component(ctx, Scheduler, []int{port}, c.served(port, "/readyz"),
 		"--config="+c.path("kube-scheduler.yaml"),
 		"--bind-address=127.0.0.1",
 		"--secure-port="+strconv.Itoa(port),

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -23,7 +24,7 @@ func flock(path string, how int) (*os.File, error) {
 		if err == nil {
 			return f, nil
 		}
-		if err != syscall.EINTR {
+		if !errors.Is(err, syscall.EINTR) {
 			f.Close()
 			return nil, &os.PathError{Op: "flock", Path: path, Err: err}
 		}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // CreateNamespace creates a namespace and returns when pods can be created in it. It is no error if it exists.
@@ -32,7 +33,7 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string, labels map[s
 }
 
 // AwaitNodes returns once the named nodes, or all if none is named, are Ready and free of the taints that
-// kube-controller-manager puts on nodes that are not. It waits for at most one minute.
+// kube-controller-manager puts on nodes that are not; so it needs that and KWOK. It waits for at most one minute.
 func (c *Cluster) AwaitNodes(ctx context.Context, names ...string) error {
 	var waiting []string
 	err := await(ctx, time.Minute, func(ctx context.Context) (bool, error) {
@@ -65,6 +66,44 @@ func nodeUsable(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
 		return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
 	})
+}
+
+// silencer holds the leases of silenced nodes.
+const silencer = "silenced"
+
+// SilenceNode makes a node fall silent as if it had lost power: KWOK neither renews its lease nor touches its pods, so
+// kube-controller-manager finds it NotReady after Options.NodeMonitorGracePeriod, and its pods are not confirmed deleted.
+//
+// It takes the node's lease: KWOK leaves alone what another holds, which is how several KWOKs share nodes.
+func (c *Cluster) SilenceNode(ctx context.Context, name string) error {
+	// The renew time must not move: kube-controller-manager takes any progress for a sign of life.
+	return c.handLease(ctx, name, 24*time.Hour)
+}
+
+// ReviveNode ends SilenceNode: KWOK takes the lease back within a quarter of Options.NodeMonitorGracePeriod and makes the
+// node Ready.
+func (c *Cluster) ReviveNode(ctx context.Context, name string) error {
+	return c.handLease(ctx, name, time.Second) // by now long expired
+}
+
+// handLease gives a node's lease to the silencer until the given time after it was last renewed. The lease may be yet to
+// come, and KWOK may write it at the same moment; both are tried again.
+func (c *Cluster) handLease(ctx context.Context, node string, valid time.Duration) error {
+	leases := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	err := await(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
+		lease, err := leases.Get(ctx, node, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		lease.Spec.HolderIdentity = ptr.To(silencer)
+		lease.Spec.LeaseDurationSeconds = ptr.To(int32(valid.Seconds()))
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		return err == nil, err
+	})
+	if err != nil {
+		return fmt.Errorf("taking the lease of node %s: %w", node, err)
+	}
+	return nil
 }
 
 // CompletePods lets the pods that match the label selector succeed as soon as they run; see CompleteOnRequest.

@@ -75,7 +75,7 @@ func (p *Process) Start(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", p.command.Name, err)
 	}
 	if err := p.awaitReady(ctx); err != nil {
-		err = fmt.Errorf("%s: %w\n%s", p.command.Name, err, p.logTail(30))
+		err = fmt.Errorf("%s: %w\n%s", p.command.Name, err, p.LogTail(30))
 		return errors.Join(err, p.stop())
 	}
 	return nil
@@ -222,9 +222,7 @@ func (p *Process) Ready(ctx context.Context) (bool, error) {
 }
 
 // LogTail returns up to n last lines of the log under a heading with the file's path.
-func (p *Process) LogTail(n int) string { return p.logTail(n) }
-
-func (p *Process) logTail(n int) string {
+func (p *Process) LogTail(n int) string {
 	const enough = 64 << 10
 	f, err := os.Open(p.logPath)
 	if err != nil {
