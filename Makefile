@@ -80,16 +80,22 @@ cluster-down: ## Stop the control plane of cluster-up
 
 # Cheap checks first. The last step is `go test`, so the last line of output is one of its own.
 .PHONY: test
-test: ## Everything CI runs: verify, build, lint, unit tests, tests on a real control plane
+test: ## Everything CI runs: verify, build, lint, and all the tests below
 	@$(MAKE) verify ALLOW_DIRTY=$(if $(CI),$(ALLOW_DIRTY),true)
 	@$(MAKE) build
 	@$(MAKE) lint
+	@$(MAKE) test-chart
 	@$(MAKE) test-unit
 	@$(MAKE) test-cluster
 
 .PHONY: test-unit
 test-unit: ## Tests outside test/, with the race detector where a C compiler is found
 	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(unit-packages)
+
+# -count=1: Go's test cache does not follow what Helm and kustomize read.
+.PHONY: test-chart
+test-chart: ## Tests that Helm chart and kustomization install the same
+	cd test/tools/chart && go test -count=1 ./...
 
 # -count=1: Go's test cache cannot see that a component was built anew.
 .PHONY: test-cluster
