@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-dev/berth/pkg/api/v1alpha1"
+)
+
+// AnnotationProbe marks an object on which a dry run, even Berth's own, counts as a stranger's write.
+const AnnotationProbe = "berth.dev/probe"
+
+// The probe of a status policy needs an object that exists. These two ResourceClaims are created in Berth's namespace and
+// stay; they are never allocated, carry no other key of Berth, and no pod may name them. berth-held-claims looks at the
+// second only, so that each policy's refusal can be seen by itself: an answer names one policy.
+const (
+	CanaryPool = "berth.probe-pool"
+	CanaryHeld = "berth.probe-held"
+)
+
+// Probe tries in dry runs what the policies forbid and reports which of them are in force. It must run as Berth, in
+// Berth's namespace; pools are the AcceleratorPools as last read. c needs the kinds of batch/v1, resource.k8s.io/v1 and
+// berth.dev in its scheme and is not asked to read.
+//
+// It costs about ten requests and one for each AcceleratorPool with fence Enforce. Others are not tried: nothing fences
+// them.
+func Probe(ctx context.Context, c client.Client, namespace string, pools []v1alpha1.AcceleratorPool) Report {
+	p := prober{Client: c, namespace: namespace}
+	report := Report{Findings: []Finding{
+		p.heldClaims(ctx),
+		judge(Claims, "are reserved for Berth", p.create(ctx, p.claim("berth.probe", "claims"))),
+		judge(Reservations, "is written by Berth alone", p.create(ctx, p.reservation())),
+		p.pin(ctx),
+		judge(Pods, "only the pods of that gang may use it", p.create(ctx, p.thief())),
+		judge(JobKeys, "with the keys of another Job's reservation", p.create(ctx, p.copiedJob())),
+	}}
+	// Without JobSet there is nothing to guard.
+	if err := p.create(ctx, p.copiedJobSet()); !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		report.Findings = append(report.Findings, judge(JobSetKeys, "with the keys of another JobSet's reservation", err))
+	}
+	for i := range pools {
+		if pools[i].Spec.Fence != v1alpha1.FenceObserve && pools[i].DeletionTimestamp == nil {
+			report.Findings = append(report.Findings, p.fence(ctx, &pools[i]))
+		}
+	}
+	return report
+}
+
+type prober struct {
+	client.Client
+	namespace string
+}
+
+func (p prober) create(ctx context.Context, object client.Object) error {
+	return p.Create(ctx, object, client.DryRunAll)
+}
+
+func (p prober) heldClaims(ctx context.Context) Finding {
+	err := p.allocate(ctx, CanaryHeld, "held", resourcev1.DeviceRequestAllocationResult{
+		// No AcceleratorPool has this driver, so berth-claim-status has no part in the answer.
+		Request: "probe", Driver: "probe.berth.dev", Pool: "probe", Device: "probe",
+	})
+	return judge(HeldClaims, "its allocation is changed by Berth alone", err)
+}
+
+var leavesToBerth = regexp.MustCompile(`: AcceleratorPool (\S+) leaves its devices to Berth\..* \(generation (\d+)\)$`)
+
+// fence tries to allocate a device of the pool. The answer to a probe carries the generation of the AcceleratorPool that
+// the API server's policy has seen: a refusal out of an older one says nothing about what was just changed.
+func (p prober) fence(ctx context.Context, pool *v1alpha1.AcceleratorPool) Finding {
+	err := p.allocate(ctx, CanaryPool, "pool", resourcev1.DeviceRequestAllocationResult{
+		Request: "probe", Driver: pool.Spec.Driver, Pool: examplePool(pool.Spec.PoolSelector), Device: "probe",
+	})
+	finding := judge(ClaimStatus, "leaves its devices to Berth", err)
+	finding.AcceleratorPool = pool.Name
+	if finding.Verdict != InForce {
+		return finding
+	}
+	said := leavesToBerth.FindStringSubmatch(finding.Message)
+	if said == nil {
+		finding.Verdict = Unclear
+		finding.Message = "the refusal does not name the AcceleratorPool: " + finding.Message
+		return finding
+	}
+	if said[1] != pool.Name {
+		// Another AcceleratorPool selects the same devices, and an answer names one. The devices are fenced.
+		return finding
+	}
+	if generation, err := strconv.ParseInt(said[2], 10, 64); err != nil || generation < pool.Generation {
+		finding.Verdict = Absent
+		finding.Message = fmt.Sprintf("the API server enforces generation %s of the AcceleratorPool, the newest is %d",
+			said[2], pool.Generation)
+	}
+	return finding
+}
+
+// examplePool is the name of a pool that the selector selects. It need not exist.
+func examplePool(selector *v1alpha1.PoolSelector) string {
+	switch {
+	case selector == nil:
+		return "probe"
+	case len(selector.Names) > 0:
+		return selector.Names[0]
+	case len(selector.Prefixes) > 0:
+		// A prefix that ends in a dash or dot is no pool name by itself.
+		return selector.Prefixes[0] + "0"
+	}
+	return "probe"
+}
+
+// allocate tries to write an allocation to a canary, which it creates if need be. A merge patch spares the read.
+func (p prober) allocate(ctx context.Context, canary, mark string, result resourcev1.DeviceRequestAllocationResult) error {
+	claim := p.claim(canary, mark)
+	patch, err := json.Marshal(map[string]any{
+		"status": map[string]any{"allocation": resourcev1.AllocationResult{
+			Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{result}},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	try := func() error {
+		target := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: canary}}
+		err := p.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+		if err == nil && target.Annotations[AnnotationProbe] != mark {
+			// From before the policies. A patch of the status does not change annotations, so it cannot be adopted here.
+			return fmt.Errorf("ResourceClaim %s/%s lacks the annotation %s: %s and is not Berth's: delete it",
+				p.namespace, canary, AnnotationProbe, mark)
+		}
+		return err
+	}
+	if err = try(); !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := p.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating the canary: %w", err)
+	}
+	return try()
+}
+
+// pin creates a pod of a gang as Berth itself, without the mark, and looks whether it was changed.
+func (p prober) pin(ctx context.Context) Finding {
+	pod := p.gangPod()
+	finding := Finding{Policy: Pin, Verdict: Absent, Message: "a pod of a gang was not given its claim and host in a dry run"}
+	if err := p.create(ctx, pod); err != nil {
+		if by, _, ok := refusal(err); !ok || by != Pods {
+			finding.Verdict = Unclear
+			finding.Message = "the dry run was refused: " + err.Error()
+		}
+		return finding
+	}
+	if swapped(pod) {
+		finding.Verdict, finding.Message = InForce, "a pod of a gang is given its claim and host"
+	}
+	return finding
+}
+
+func swapped(pod *corev1.Pod) bool {
+	claim := pod.Spec.ResourceClaims[0]
+	gates := pod.Spec.SchedulingGates
+	return claim.ResourceClaimTemplateName == nil &&
+		claim.ResourceClaimName != nil && *claim.ResourceClaimName == "berth.probe-0" &&
+		pod.Spec.NodeSelector[corev1.LabelHostname] == "probe-1" &&
+		len(gates) == 1 && gates[0].Name == v1alpha1.GateSeating
+}
