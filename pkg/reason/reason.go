@@ -38,11 +38,12 @@ const (
 	SliceLost Code = "SliceLost"
 	// NotCharged: Kueue's admission lacks the shares that the gang uses.
 	NotCharged Code = "NotCharged"
+	// ShapeUnknown: no device of any pool matches the device class. It is not final: a driver that restarts takes its
+	// devices away for a while, and a missing class can be created.
+	ShapeUnknown Code = "ShapeUnknown"
 
 	// Refused: this gang can never be served as it is written.
 
-	// ShapeUnknown: no device of any pool matches the device class.
-	ShapeUnknown Code = "ShapeUnknown"
 	// PoolInvalid: the driver's pool breaks a rule of the resource API.
 	PoolInvalid Code = "PoolInvalid"
 	// NotDivisible: the pod count is no multiple of the hosts per device.
@@ -69,7 +70,7 @@ const (
 // Final reports whether waiting cannot help: the Workload, the class or the hardware description must change.
 func (c Code) Final() bool {
 	switch c {
-	case ShapeUnknown, NotDivisible, CountMismatch, TooManyPods, TooManyClaims, HostSetsDiffer, Unsupported, ReservedKeys:
+	case NotDivisible, CountMismatch, TooManyPods, TooManyClaims, HostSetsDiffer, Unsupported, ReservedKeys:
 		return true
 	default:
 		return false
