@@ -1,0 +1,240 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+const (
+	maxNames    = 5
+	maxEvidence = 16
+)
+
+// hopeful orders reasons by how soon they may go away by themselves. A refusal carries the first that applies, so that
+// nobody reads "broken" while a wait would do.
+var hopeful = []reason.Code{
+	reason.NoFreeSlice, reason.HostsBusy, reason.Quarantined, reason.PoolIncomplete, reason.HostUnusable, reason.DeviceTainted,
+	reason.HostMissing, reason.HostNameUnusable, reason.PoolInvalid, reason.GateOff, reason.Unsupported,
+}
+
+func hope(c reason.Code) int {
+	if i := slices.Index(hopeful, c); i >= 0 {
+		return i
+	}
+	return len(hopeful)
+}
+
+// prepare finds the options of every item of a plan and refuses when they are too few, whatever the combination.
+func (s *search) prepare(p *plan) *reason.Refusal {
+	for _, it := range p.items {
+		o, out := s.narrow(p, it)
+		s.options[it] = o
+		if len(o.all) < p.needed(it) {
+			return tooFew(it, p.needed(it), len(o.all), out)
+		}
+	}
+	return s.checkTogether(p)
+}
+
+// tooFew words a refusal from the reasons of every device that is out.
+func tooFew(it *item, needed, free int, out []*blocked) *reason.Refusal {
+	r := &reason.Refusal{Code: reason.NoFreeSlice}
+	total := free + len(out)
+	if len(out) > 0 || len(it.class.Withheld) > 0 {
+		groups := group(out, it.class.Withheld)
+		r.Code = groups[0].code
+		if groups[0].code == reason.NoFreeSlice && len(groups) > 1 && groups[1].code == reason.HostsBusy && groups[1].n > groups[0].n {
+			r.Code = reason.HostsBusy
+		}
+		var texts []string
+		for i, g := range groups {
+			texts = append(texts, g.text(total, i == 0))
+			r.Evidence = append(r.Evidence, g.evidence...)
+		}
+		r.Evidence = r.Evidence[:min(len(r.Evidence), maxEvidence)]
+		r.Message = clamp(head(it.class.Name, needed, free) + ": " + strings.Join(texts, "; "))
+		return r
+	}
+	r.Message = fmt.Sprintf("%d %s are needed and only %s", needed, it.class.Name, exist(total))
+	return r
+}
+
+func head(class string, needed, free int) string {
+	if free == 0 {
+		return "no " + class + " is free"
+	}
+	return fmt.Sprintf("%d %s are needed and only %d %s free", needed, class, free, are(free))
+}
+
+func exist(n int) string {
+	if n == 1 {
+		return "1 exists"
+	}
+	return fmt.Sprintf("%d exist", n)
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// group is all devices that are out for the same kind of reason.
+type grouped struct {
+	code       reason.Code
+	ineligible bool
+	n          int
+	first      *blocked
+	owners     []string
+	notes      []string
+	pool       *inventory.Pool
+	evidence   []reason.Evidence
+}
+
+func group(out []*blocked, withheld []*inventory.Pool) []*grouped {
+	var groups []*grouped
+	for _, b := range out {
+		i := slices.IndexFunc(groups, func(g *grouped) bool { return g.code == b.code && g.ineligible == b.ineligible })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &grouped{code: b.code, ineligible: b.ineligible, first: b})
+		}
+		g := groups[i]
+		g.n++
+		g.owners = append(g.owners, b.owners...)
+		for _, n := range b.notes {
+			g.notes = append(g.notes, noteText(n))
+		}
+		g.evidence = append(g.evidence, b.evidence()...)
+	}
+	for _, g := range groups {
+		slices.SortFunc(g.owners, inventory.Natural)
+		g.owners = slices.Compact(g.owners)
+		slices.SortFunc(g.notes, inventory.Natural)
+		g.notes = slices.Compact(g.notes)
+	}
+	for _, p := range withheld {
+		groups = append(groups, &grouped{code: p.Problem.Code, pool: p, n: 1, evidence: p.Problem.Evidence})
+	}
+	slices.SortStableFunc(groups, func(a, b *grouped) int { return cmp.Compare(hope(a.code), hope(b.code)) })
+	return groups
+}
+
+func (g *grouped) text(total int, first bool) string {
+	if g.pool != nil {
+		return g.pool.Problem.Message
+	}
+	n := fmt.Sprint(g.n)
+	if first {
+		n = fmt.Sprintf("%d of %d", g.n, total)
+	}
+	has := "has"
+	if g.n > 1 {
+		has = "have"
+	}
+	switch {
+	case g.ineligible:
+		return fmt.Sprintf("%s %s on hosts that the pods may not use: %s", n, are(g.n), list(g.notes))
+	case g.code == reason.NoFreeSlice && len(g.owners) == 0:
+		return fmt.Sprintf("%s %s taken by the gang itself", n, are(g.n))
+	case g.code == reason.NoFreeSlice:
+		return fmt.Sprintf("%s %s held by %s", n, are(g.n), list(g.owners))
+	case g.code == reason.HostsBusy:
+		return fmt.Sprintf("%s %s no room: %s", n, has, shortText(g.first.short))
+	case g.code == reason.DeviceTainted:
+		return fmt.Sprintf("%s %s tainted: %s", n, are(g.n), list(g.notes))
+	case g.code == reason.Unsupported:
+		return fmt.Sprintf("%s cannot be reserved: %s", n, list(g.notes))
+	default:
+		return fmt.Sprintf("%s %s out of use: %s", n, are(g.n), list(g.notes))
+	}
+}
+
+// text is the reason of one device in a clause.
+func (b *blocked) text() string {
+	switch {
+	case b.short != nil:
+		return shortText(b.short)
+	case len(b.owners) > 0:
+		return "held by " + list(b.owners)
+	case len(b.notes) == 0:
+		return "taken"
+	}
+	var notes []string
+	for _, n := range b.notes {
+		notes = append(notes, noteText(n))
+	}
+	return list(notes)
+}
+
+func (b *blocked) evidence() []reason.Evidence {
+	switch {
+	case b.short != nil:
+		out := []reason.Evidence{{Kind: "host", Name: b.short.Host, Code: reason.HostsBusy, Detail: needsText(b.short)}}
+		for _, pod := range b.short.Pods[:min(len(b.short.Pods), maxNames)] {
+			out = append(out, reason.Evidence{Kind: "pod", Name: pod, Code: reason.HostsBusy, Detail: "on host " + b.short.Host})
+		}
+		return out
+	case len(b.owners) > 0:
+		var out []reason.Evidence
+		for _, o := range b.owners {
+			out = append(out, reason.Evidence{Kind: "holder", Name: o, Code: reason.NoFreeSlice, Detail: "holds " + b.device.Short() + " or a part of it"})
+		}
+		return out
+	default:
+		return b.notes
+	}
+}
+
+func noteText(n reason.Evidence) string {
+	switch n.Kind {
+	case "host":
+		return "host " + n.Name + " " + n.Detail
+	default:
+		return n.Name + " " + n.Detail
+	}
+}
+
+func shortText(s *ledger.Shortage) string {
+	text := "host " + s.Host + " " + needsText(s)
+	switch {
+	case len(s.Pods) == 1:
+		text += " (pod " + s.Pods[0] + ")"
+	case len(s.Pods) > 1:
+		text += " (pods " + list(s.Pods) + ")"
+	}
+	return text
+}
+
+func needsText(s *ledger.Shortage) string {
+	return "needs " + amount(s.Resource, s.Needs) + " " + s.Resource + ", has " + amount(s.Resource, s.Has)
+}
+
+// list joins names and keeps long lists short.
+func list(names []string) string {
+	if len(names) <= maxNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+}
+
+// withheld is the refusal of a class whose fitting devices are all in pools with a problem.
+func withheld(c *inventory.Class) *reason.Refusal {
+	if len(c.Withheld) == 0 {
+		return refuse(reason.ShapeUnknown, "DeviceClass %s selects no device that is published now", c.Name)
+	}
+	groups := group(nil, c.Withheld)
+	r := refuse(groups[0].code, "no %s can be given out: %s", c.Name, groups[0].pool.Problem.Message)
+	for _, g := range groups {
+		r.Evidence = append(r.Evidence, g.evidence...)
+	}
+	r.Evidence = r.Evidence[:min(len(r.Evidence), maxEvidence)]
+	return r
+}

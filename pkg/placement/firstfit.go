@@ -1,0 +1,77 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// DefaultBudget is how many devices FirstFit tries at most before it gives up on a combination.
+const DefaultBudget = 50_000
+
+// FirstFit takes the first devices by pool and name that serve the gang.
+type FirstFit struct {
+	// Budget is how many devices are tried at most; 0 means DefaultBudget.
+	Budget int
+}
+
+var _ Placer = FirstFit{}
+
+// Place implements Placer.
+func (f FirstFit) Place(g gang.Gang, w World) Decision {
+	var plans []*plan
+	for i := range g.PodSets {
+		p, refusal := planFor(&g.PodSets[i], w.Inventory)
+		if refusal != nil {
+			return refused(g, i, refusal, true)
+		}
+		plans = append(plans, p)
+	}
+	s := newSearch(w, plans, f.Budget)
+	for i, p := range plans {
+		if refusal := s.prepare(p); refusal != nil {
+			return refused(g, i, refusal, true)
+		}
+	}
+	if !s.fill(0) {
+		if len(plans) == 1 {
+			return refused(g, 0, s.notTogether(), !s.exhausted)
+		}
+		r := s.notTogether()
+		return Decision{Refusal: r, Proved: !s.exhausted}
+	}
+	return Decision{PodSets: s.decision(), Proved: true}
+}
+
+// refused says which pod set cannot be placed when there are several.
+func refused(g gang.Gang, i int, r *reason.Refusal, proved bool) Decision {
+	if len(g.PodSets) > 1 {
+		named := *r
+		named.Message = clamp("pod set " + g.PodSets[i].Name + ": " + r.Message)
+		r = &named
+	}
+	return Decision{Refusal: r, Proved: proved}
+}
+
+func refuse(code reason.Code, format string, args ...any) *reason.Refusal {
+	return &reason.Refusal{Code: code, Message: clamp(fmt.Sprintf(format, args...))}
+}
+
+// maxMessage keeps messages below the limit of condition and check messages, with room for what others put around it.
+const maxMessage = 1000
+
+func clamp(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

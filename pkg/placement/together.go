@@ -1,0 +1,126 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// checkTogether refuses what can be proved without a search: companions that stand nowhere with the leading device, and
+// hosts that take fewer pods than they have devices.
+func (s *search) checkTogether(p *plan) *reason.Refusal {
+	lead := p.items[0]
+	for _, it := range p.items[1:] {
+		if !meets(lead, it) {
+			return refuse(reason.HostSetsDiffer, "no %s stands on the hosts of a %s: the devices of one pod must share its host",
+				it.class.Name, lead.class.Name)
+		}
+	}
+	if p.size > 1 {
+		return nil
+	}
+	seats := 0
+	var tight *reason.Refusal
+	for _, host := range s.world.Inventory.Hosts() {
+		fit := -1
+		for _, it := range p.items {
+			have := len(s.options[it].onHost[host]) / it.count
+			if fit < 0 || have < fit {
+				fit = have
+			}
+		}
+		if fit <= 0 {
+			continue
+		}
+		if room := s.world.Ledger.Room(host, p.set.Requests); room < fit {
+			fit = room
+			if tight == nil {
+				tight = s.tight(host, room, p)
+			}
+		}
+		seats += fit
+	}
+	if seats >= p.set.Count {
+		return nil
+	}
+	if tight != nil {
+		tight.Message = clamp(fmt.Sprintf("%s find a device and room, %d are needed: %s", counted(seats, "pod"), p.set.Count, tight.Message))
+		return tight
+	}
+	return refuse(reason.NoFreeSlice, "devices are free, but not together: %s find all their devices on one host, %d are needed (%s)",
+		counted(seats, "pod"), p.set.Count, strings.Join(p.classes(), ", "))
+}
+
+// tight words which resource ends first when one more pod than there is room for stands on the host.
+func (s *search) tight(host string, room int, p *plan) *reason.Refusal {
+	trial := s.world.Ledger.Try()
+	for range room {
+		trial.Seat(host, p.set.Requests)
+	}
+	short := trial.Shortage(host, p.set.Requests)
+	if short == nil {
+		return nil
+	}
+	b := &blocked{short: short}
+	return &reason.Refusal{Code: reason.HostsBusy, Message: shortText(short), Evidence: b.evidence()}
+}
+
+// meets reports whether some device of the companion could ever stand with some leading device.
+func meets(lead, it *item) bool {
+	at := map[string]bool{}
+	for _, d := range it.devices {
+		at[key(it, d)] = true
+	}
+	for _, d := range lead.devices {
+		if it.span > 1 {
+			if at[hostsKey(d.Hosts)] {
+				return true
+			}
+			continue
+		}
+		all := true
+		for _, h := range d.Hosts {
+			all = all && at[h]
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+func key(it *item, d *inventory.Device) string {
+	if it.span > 1 {
+		return hostsKey(d.Hosts)
+	}
+	return d.Hosts[0]
+}
+
+// notTogether is the refusal after a search: each need can be met by itself.
+func (s *search) notTogether() *reason.Refusal {
+	var needs []string
+	for _, p := range s.plans {
+		prefix := ""
+		if len(s.plans) > 1 {
+			prefix = "pod set " + p.set.Name + " "
+		}
+		for _, it := range p.items {
+			needs = append(needs, fmt.Sprintf("%sneeds %d of %d free %s", prefix, p.needed(it), len(s.options[it].all), it.class.Name))
+		}
+	}
+	tail := ""
+	if s.exhausted {
+		tail = " (not every combination was tried)"
+	}
+	return refuse(reason.NoFreeSlice, "devices are free, but not together%s: %s", tail, strings.Join(needs, ", "))
+}
+
+func (p *plan) classes() []string {
+	var names []string
+	for _, it := range p.items {
+		names = append(names, it.class.Name)
+	}
+	return names
+}
