@@ -1,0 +1,3 @@
+// Package nodes reads Nodes and Pods into the functional core: which hosts exist and may be used, what room pods leave on
+// them, and which hosts a pod template rules out. It counts requests, taints and affinity as kube-scheduler does.
+package nodes

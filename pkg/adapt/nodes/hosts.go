@@ -1,0 +1,87 @@
+package nodes
+
+import (
+	"fmt"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// Hosts reads every Node. The Rank is the node's name; whoever knows the AcceleratorPool ranks by its label.
+func Hosts(nodes []*corev1.Node) []inventory.Host {
+	sameName := map[string]int{}
+	for _, n := range nodes {
+		sameName[n.Labels[corev1.LabelHostname]]++
+	}
+	hosts := make([]inventory.Host, 0, len(nodes))
+	for _, n := range nodes {
+		h := inventory.Host{
+			Name: n.Name, Hostname: n.Labels[corev1.LabelHostname], Rank: n.Name,
+			Allocatable: Amounts(n.Status.Allocatable),
+		}
+		code, why := usable(n, sameName[h.Hostname])
+		if why != "" {
+			h.Blocked = &reason.Evidence{Kind: "host", Name: n.Name, Code: code, Detail: why}
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts
+}
+
+// usable says why no gang may use the node now; first what only its owner can repair.
+func usable(n *corev1.Node, sameName int) (reason.Code, string) {
+	hostname, labelled := n.Labels[corev1.LabelHostname]
+	switch {
+	case !labelled || hostname == "":
+		return reason.HostNameUnusable, "lacks the label " + corev1.LabelHostname
+	case sameName > 1:
+		return reason.HostNameUnusable, fmt.Sprintf("shares its label %s=%s with another node", corev1.LabelHostname, hostname)
+	case n.DeletionTimestamp != nil:
+		return reason.HostUnusable, "is being deleted"
+	case !ready(n):
+		return reason.HostUnusable, "is not Ready"
+	case outOfService(n):
+		return reason.HostUnusable, "is out of service"
+	case n.Spec.Unschedulable:
+		return reason.HostUnusable, "is cordoned"
+	}
+	return "", ""
+}
+
+func ready(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func outOfService(n *corev1.Node) bool {
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeOutOfService {
+			return true
+		}
+	}
+	return false
+}
+
+// Amounts turns quantities into thousandths, at most math.MaxInt64.
+func Amounts(list corev1.ResourceList) map[string]int64 {
+	out := make(map[string]int64, len(list))
+	for name, q := range list {
+		out[string(name)] = milli(q)
+	}
+	return out
+}
+
+func milli(q resource.Quantity) int64 {
+	if q.Value() > math.MaxInt64/1000 {
+		return math.MaxInt64
+	}
+	return q.MilliValue()
+}
