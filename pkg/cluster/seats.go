@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/snapshot"
+)
+
+// labelPodSet is Kueue's label with the name of a pod's pod set.
+const labelPodSet = "kueue.x-k8s.io/podset"
+
+// seat is the room that a reserved gang needs for a pod that is not bound yet.
+type seat struct {
+	node, name string
+	requests   map[string]int64
+}
+
+// seats lists the seats of all reservations that may still get pods. Pods that are bound already are counted by
+// themselves, so per host there are as many seats as ranks without such a pod.
+func seats(s *snapshot.Snapshot, without map[string]bool) []seat {
+	byHostname := map[string]string{}
+	for _, n := range s.Nodes {
+		name := n.Labels[corev1.LabelHostname]
+		// Of two nodes with one hostname the first by name counts, whatever the order.
+		if other, twice := byHostname[name]; name != "" && (!twice || inventory.Natural(n.Name, other) < 0) {
+			byHostname[name] = n.Name
+		}
+	}
+	bound := map[string][]*corev1.Pod{}
+	for _, p := range s.Pods {
+		if r := reservationOf(p); r != "" && nodes.Occupies(p) {
+			bound[r] = append(bound[r], p)
+		}
+	}
+	type workload struct {
+		key types.NamespacedName
+		uid types.UID
+	}
+	requests := map[workload]map[string]map[string]int64{}
+	for _, w := range s.Workloads {
+		sets := map[string]map[string]int64{}
+		for i := range w.Spec.PodSets {
+			sets[string(w.Spec.PodSets[i].Name)] = nodes.Requests(&w.Spec.PodSets[i].Template.Spec)
+		}
+		requests[workload{types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, w.UID}] = sets
+	}
+	var out []seat
+	for _, r := range s.Reservations {
+		key := r.Namespace + "/" + r.Name
+		if without[key] || r.Status.Phase == berth.PhaseReleasing {
+			continue
+		}
+		of := requests[workload{types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.WorkloadRef.Name}, r.Spec.WorkloadRef.UID}]
+		if of == nil {
+			continue
+		}
+		out = append(out, seatsOf(r, of, bound[key], byHostname)...)
+	}
+	return out
+}
+
+func seatsOf(r *berth.GangReservation, requests map[string]map[string]int64, bound []*corev1.Pod, byHostname map[string]string) []seat {
+	sets := make([]*berth.ReservedPodSet, 0, len(r.Spec.PodSets))
+	for i := range r.Spec.PodSets {
+		sets = append(sets, &r.Spec.PodSets[i])
+	}
+	slices.SortFunc(sets, func(a, b *berth.ReservedPodSet) int { return inventory.Natural(a.Name, b.Name) })
+
+	// present counts bound pods by host and pod set; "" is a pod that does not say which pod set it belongs to.
+	type spot struct{ node, set string }
+	present := map[spot]int{}
+	for _, p := range bound {
+		set := p.Labels[labelPodSet]
+		if !slices.ContainsFunc(sets, func(s *berth.ReservedPodSet) bool { return s.Name == set }) {
+			set = ""
+		}
+		present[spot{p.Spec.NodeName, set}]++
+	}
+	var out []seat
+	for _, ps := range sets {
+		for rank, hostname := range ps.Hosts {
+			node, known := byHostname[hostname]
+			if !known || requests[ps.Name] == nil {
+				continue
+			}
+			if taken(present, spot{node, ps.Name}) || taken(present, spot{node, ""}) {
+				continue
+			}
+			name := fmt.Sprintf("%s/%s[%s/%d]", r.Namespace, r.Spec.WorkloadRef.Name, ps.Name, rank)
+			out = append(out, seat{node: node, name: name, requests: requests[ps.Name]})
+		}
+	}
+	return out
+}
+
+func taken[K comparable](left map[K]int, k K) bool {
+	if left[k] == 0 {
+		return false
+	}
+	left[k]--
+	return true
+}
+
+// reservationOf is namespace/name of the reservation that the pod says it belongs to, or "".
+func reservationOf(p *corev1.Pod) string {
+	name := p.Labels[berth.LabelReservation]
+	if name == "" {
+		return ""
+	}
+	return p.Namespace + "/" + name
+}
