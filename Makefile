@@ -33,10 +33,12 @@ IMAGE ?= berth-controller:dev
 # Non-empty: `make verify` accepts changes that are not committed. `make test` sets it, except in CI.
 ALLOW_DIRTY ?=
 
-# Packages under test/ start clusters or measure; everything else is quick and alone.
-unit-packages = $$(go list ./... | grep -v '^$(MODULE)/test/')
-cluster-packages = $$(go list ./... | grep '^$(MODULE)/test/')
-bench-packages = $$(go list ./... | grep -vE '^$(MODULE)/test/' && go list ./... | grep '^$(MODULE)/test/performance' || true)
+# Two kinds of packages: those below test/ and those whose tests start a cluster; and the rest, quick and alone.
+package-list = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
+heavy = ^$(MODULE)/test/|$(MODULE)/test/cluster
+unit-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1)
+cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1)
+bench-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1; go list ./... | grep '^$(MODULE)/test/performance' || true)
 
 # --- Tools: one module of pins each, built once per pin and Go version into .cache/bin
 
@@ -89,10 +91,10 @@ test: ## Everything CI runs: verify, build, lint, and all the tests below
 	@$(MAKE) test-cluster
 
 .PHONY: test-unit
-test-unit: ## Tests outside test/, with the race detector where a C compiler is found
+test-unit: ## Tests that need no cluster, with the race detector where a C compiler is found
 	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(unit-packages)
 
-# -count=1: Go's test cache does not follow what Helm and kustomize read.
+# -count=1: Go's test cache does not follow files outside the module.
 .PHONY: test-chart
 test-chart: ## Tests that Helm chart and kustomization install the same
 	cd test/tools/chart && go test -count=1 ./...
