@@ -10,6 +10,24 @@ cd "$(dirname "$0")/../.."
 
 chart=charts/berth
 
+# The controller's configuration, as it is mounted.
+{
+	cat <<-'HEAD'
+		# Written by `make generate` from config/config/config.yaml.
+		apiVersion: v1
+		kind: ConfigMap
+		metadata:
+		  name: berth-controller
+		  namespace: berth-system
+		  labels:
+		    app.kubernetes.io/name: berth
+		    app.kubernetes.io/component: controller
+		data:
+		  config.yaml: |
+	HEAD
+	sed 's/^./    &/' config/config/config.yaml
+} >config/manager/configmap.yaml
+
 # Every file is named here, and not by a kustomization.yaml in each folder: programs apply these folders as they are.
 {
 	cat <<-'HEAD'

@@ -2,6 +2,8 @@ package chart
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -108,6 +110,7 @@ func TestValuesReachTheDeployment(t *testing.T) {
 		"imagePullPolicy":  "Always",
 		"imagePullSecrets": []any{map[string]any{"name": "pull"}},
 		"replicas":         3,
+		"configuration":    "kind: BerthConfiguration\n",
 		"args":             []any{"--extra=1"},
 		"resources":        map[string]any{"limits": map[string]any{"memory": "1Gi"}},
 		"nodeSelector":     map[string]any{"role": "system"},
@@ -115,9 +118,14 @@ func TestValuesReachTheDeployment(t *testing.T) {
 	})
 
 	want := renderChart(t, nil)
+	want["ConfigMap berth-controller"]["data"] = map[string]any{"config.yaml": "kind: BerthConfiguration\n"}
 	spec := want["Deployment berth-controller"]["spec"].(map[string]any)
 	spec["replicas"] = float64(3)
-	pod := spec["template"].(map[string]any)["spec"].(map[string]any)
+	template := spec["template"].(map[string]any)
+	annotations := template["metadata"].(map[string]any)["annotations"].(map[string]any)
+	// Only another annotation makes new pods when nothing but the ConfigMap changes.
+	annotations["berth.dev/configuration"] = fmt.Sprintf("%x", sha256.Sum256([]byte("kind: BerthConfiguration\n")))
+	pod := template["spec"].(map[string]any)
 	pod["imagePullSecrets"] = []any{map[string]any{"name": "pull"}}
 	pod["nodeSelector"] = map[string]any{"role": "system"}
 	pod["tolerations"] = []any{map[string]any{"operator": "Exists"}}
