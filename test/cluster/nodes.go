@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,19 +77,26 @@ const silencer = "silenced"
 //
 // It takes the node's lease: KWOK leaves alone what another holds, which is how several KWOKs share nodes.
 func (c *Cluster) SilenceNode(ctx context.Context, name string) error {
-	// The renew time must not move: kube-controller-manager takes any progress for a sign of life.
-	return c.handLease(ctx, name, 24*time.Hour)
+	// A last sign of life goes with it. kube-controller-manager from 1.37 on believes in a node's silence only if the
+	// lease is exactly the one that it last saw renewed (gate NodeControllerLeaseCircuitBreaker); a write that left the
+	// renew time alone would keep the node from ever becoming NotReady.
+	return c.handLease(ctx, name, func(lease *coordinationv1.LeaseSpec) {
+		lease.RenewTime = ptr.To(metav1.NowMicro())
+		lease.LeaseDurationSeconds = ptr.To(int32(24 * 60 * 60))
+	})
 }
 
 // ReviveNode ends SilenceNode: KWOK takes the lease back within a quarter of Options.NodeMonitorGracePeriod and makes the
 // node Ready.
 func (c *Cluster) ReviveNode(ctx context.Context, name string) error {
-	return c.handLease(ctx, name, time.Second) // by now long expired
+	return c.handLease(ctx, name, func(lease *coordinationv1.LeaseSpec) {
+		lease.LeaseDurationSeconds = ptr.To[int32](1) // so that it has expired
+	})
 }
 
-// handLease gives a node's lease to the silencer until the given time after it was last renewed. The lease may be yet to
-// come, and KWOK may write it at the same moment; both are tried again.
-func (c *Cluster) handLease(ctx context.Context, node string, valid time.Duration) error {
+// handLease gives a node's lease to the silencer, changed as change wants it. The lease may be yet to come, and KWOK may
+// write it at the same moment; both are tried again.
+func (c *Cluster) handLease(ctx context.Context, node string, change func(*coordinationv1.LeaseSpec)) error {
 	leases := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	err := await(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
 		lease, err := leases.Get(ctx, node, metav1.GetOptions{})
@@ -96,7 +104,7 @@ func (c *Cluster) handLease(ctx context.Context, node string, valid time.Duratio
 			return false, err
 		}
 		lease.Spec.HolderIdentity = ptr.To(silencer)
-		lease.Spec.LeaseDurationSeconds = ptr.To(int32(valid.Seconds()))
+		change(&lease.Spec)
 		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 		return err == nil, err
 	})
