@@ -7,6 +7,8 @@ COPY go.mod go.sum ./
 RUN go mod download
 
 COPY cmd cmd
+# The manifests are compiled in.
+COPY config config
 COPY pkg pkg
 # No shell, no C library: CGO_ENABLED=0 makes the program stand alone.
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /berth-controller ./cmd/berth-controller
