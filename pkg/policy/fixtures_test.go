@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/policy"
@@ -27,12 +29,15 @@ import (
 
 var shared = cluster.Shared{Options: cluster.Options{Without: cluster.OnlyAPIServer}}
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(shared.Main(m))
+}
 
 // Who writes, under the names of a real installation.
 const (
 	berth     = "system:serviceaccount:berth-system:berth-controller"
-	editor    = "erin"  // the built-in edit role
+	editor    = "erin"  // the built-in edit role (its source: kube-controller-manager is not there to aggregate)
 	carla     = "carla" // cluster-admin by RBAC
 	scheduler = "system:kube-scheduler"
 	claimsCtl = "system:serviceaccount:kube-system:resource-claim-controller"
@@ -45,7 +50,7 @@ const users = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: test-edit}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:aggregate-to-edit"}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: erin}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -167,21 +172,26 @@ func (w *world) namespace(t *testing.T) string {
 	return name
 }
 
-// create creates an object as a user, with its status if it is a ResourceClaim that has one.
+// create creates an object as a user. The status of a ResourceClaim is written by Berth if it is Berth's claim and
+// otherwise by an administrator, because those who may create claims may not allocate.
 func (w *world) create(t *testing.T, user string, object client.Object) {
 	t.Helper()
-	c := w.as(t, user)
 	claim, ok := object.(*resourcev1.ResourceClaim)
 	if !ok {
-		must(t, c.Create(t.Context(), object))
+		must(t, w.as(t, user).Create(t.Context(), object))
 		return
 	}
 	status := claim.Status
-	must(t, c.Create(t.Context(), claim))
-	if status.Allocation != nil {
-		claim.Status = status
-		must(t, c.Status().Update(t.Context(), claim))
+	must(t, w.as(t, user).Create(t.Context(), claim))
+	if status.Allocation == nil {
+		return
 	}
+	claim.Status = status
+	writer := w.admin
+	if user == berth {
+		writer = w.berth
+	}
+	must(t, writer.Status().Update(t.Context(), claim))
 }
 
 // expect checks the outcome of a write: want is empty if it is allowed, and otherwise the whole message of the policy.

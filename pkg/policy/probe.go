@@ -39,7 +39,7 @@ func Probe(ctx context.Context, c client.Client, namespace string, pools []v1alp
 	p := prober{Client: c, namespace: namespace}
 	report := Report{Findings: []Finding{
 		p.heldClaims(ctx),
-		judge(Claims, "are reserved for Berth", p.create(ctx, p.claim("berth.probe", "claims"))),
+		p.claims(ctx),
 		judge(Reservations, "is written by Berth alone", p.create(ctx, p.reservation())),
 		p.pin(ctx),
 		judge(Pods, "only the pods of that gang may use it", p.create(ctx, p.thief())),
@@ -72,6 +72,22 @@ func (p prober) heldClaims(ctx context.Context) Finding {
 		Request: "probe", Driver: "probe.berth.dev", Pool: "probe", Device: "probe",
 	})
 	return judge(HeldClaims, "its allocation is changed by Berth alone", err)
+}
+
+// claims also tries what Berth must be able to do. A policy that was made for another service account refuses everybody
+// and would look the best of all.
+func (p prober) claims(ctx context.Context) Finding {
+	finding := judge(Claims, "are reserved for Berth", p.create(ctx, p.claim("berth.probe", "claims")))
+	if finding.Verdict != InForce {
+		return finding
+	}
+	own := p.claim("berth.probe", "")
+	own.Annotations = nil
+	if by, said, refused := refusal(p.create(ctx, own)); refused && by == Claims {
+		finding.Verdict = Unclear
+		finding.Message = "it takes this controller for a stranger, so it was installed for another service account: " + said
+	}
+	return finding
 }
 
 var leavesToBerth = regexp.MustCompile(`: AcceleratorPool (\S+) leaves its devices to Berth\..* \(generation (\d+)\)$`)
