@@ -19,7 +19,6 @@ import (
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/gang"
-	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -281,5 +280,3 @@ func shuffle[T any](rng *rand.Rand, list []T) {
 }
 
 func ptr[T any](v T) *T { return &v }
-
-var _ = inventory.PoolID{}

@@ -59,7 +59,7 @@ func blockedBy(d *inventory.Device, req *gang.Request, set *gang.PodSet, w World
 
 func taintedBy(d *inventory.Device, tolerations []gang.Toleration) *blocked {
 	for _, t := range d.Taints {
-		if tolerated(t, tolerations) {
+		if Tolerated(t, tolerations) {
 			continue
 		}
 		return &blocked{device: d, code: reason.DeviceTainted, notes: []reason.Evidence{{
@@ -77,7 +77,7 @@ func taintText(t inventory.Taint) string {
 }
 
 // tolerated follows the resource API: an empty key or effect matches every one.
-func tolerated(t inventory.Taint, tolerations []gang.Toleration) bool {
+func Tolerated(t inventory.Taint, tolerations []gang.Toleration) bool {
 	for _, tol := range tolerations {
 		if tol.Effect != "" && tol.Effect != t.Effect || tol.Key != "" && tol.Key != t.Key {
 			continue

@@ -46,11 +46,11 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 		return nil
 	}
 	if tight != nil {
-		tight.Message = clamp(fmt.Sprintf("%s find a device and room, %d are needed: %s", counted(seats, "pod"), p.set.Count, tight.Message))
+		tight.Message = clamp(fmt.Sprintf("%s find a device and room, %d %s needed: %s", counted(seats, "pod"), p.set.Count, are(p.set.Count), tight.Message))
 		return tight
 	}
-	return refuse(reason.NoFreeSlice, "devices are free, but not together: %s find all their devices on one host, %d are needed (%s)",
-		counted(seats, "pod"), p.set.Count, strings.Join(p.classes(), ", "))
+	return refuse(reason.NoFreeSlice, "devices are free, but not together: %s find all their devices on one host, %d %s needed (%s)",
+		counted(seats, "pod"), p.set.Count, are(p.set.Count), strings.Join(p.classes(), ", "))
 }
 
 // tight words which resource ends first when one more pod than there is room for stands on the host.
