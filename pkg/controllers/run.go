@@ -19,9 +19,6 @@ import (
 	"github.com/berth-dev/berth/pkg/observability"
 )
 
-// setups are the controllers of this process, in the order in which they are added.
-var setups = []Setup{}
-
 // component names the process in events and in the requests that it sends.
 const component = "berth-controller"
 
@@ -110,12 +107,12 @@ func New(o Options) (*Controller, error) {
 		Now:      time.Now,
 		Term:     guard.Term(),
 	}
-	add := setups
+	add := []Setup{setup}
 	if o.Setups != nil {
 		add = o.Setups
 	}
-	for _, setup := range add {
-		if err := setup(mgr, dependencies); err != nil {
+	for _, add := range add {
+		if err := add(mgr, dependencies); err != nil {
 			return nil, err
 		}
 	}

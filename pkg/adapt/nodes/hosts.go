@@ -42,9 +42,9 @@ func usable(n *corev1.Node, sameName int) (reason.Code, string) {
 		return reason.HostNameUnusable, fmt.Sprintf("shares its label %s=%s with another node", corev1.LabelHostname, hostname)
 	case n.DeletionTimestamp != nil:
 		return reason.HostUnusable, "is being deleted"
-	case !ready(n):
+	case !Ready(n):
 		return reason.HostUnusable, "is not Ready"
-	case outOfService(n):
+	case OutOfService(n):
 		return reason.HostUnusable, "is out of service"
 	case n.Spec.Unschedulable:
 		return reason.HostUnusable, "is cordoned"
@@ -52,7 +52,8 @@ func usable(n *corev1.Node, sameName int) (reason.Code, string) {
 	return "", ""
 }
 
-func ready(n *corev1.Node) bool {
+// Ready reports whether the kubelet says that the node is Ready.
+func Ready(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionTrue
@@ -61,7 +62,8 @@ func ready(n *corev1.Node) bool {
 	return false
 }
 
-func outOfService(n *corev1.Node) bool {
+// OutOfService reports whether an administrator has declared that the node runs nothing any more.
+func OutOfService(n *corev1.Node) bool {
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeOutOfService {
 			return true

@@ -218,8 +218,14 @@ const (
 	PhaseReleasing ReservationPhase = "Releasing"
 )
 
-// ReservationProgressing is the condition whose message says what a reservation waits for.
-const ReservationProgressing = "Progressing"
+// Condition types of a GangReservation.
+const (
+	// ReservationProgressing says in its message what the reservation waits for.
+	ReservationProgressing = "Progressing"
+	// ReservationSeated is True from the moment at which the gang's pods may run. It outlives the phase: a reservation
+	// that is released without it had no pods.
+	ReservationSeated = "Seated"
+)
 
 // GangReservationStatus is how far the decision has been carried out.
 type GangReservationStatus struct {

@@ -1,0 +1,136 @@
+package dra_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra"
+	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/snapshot"
+)
+
+type classes []*resourcev1.DeviceClass
+
+func (l classes) List() ([]*resourcev1.DeviceClass, error) { return l, nil }
+func (l classes) Get(name string) (*resourcev1.DeviceClass, error) {
+	for _, c := range l {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("no class %s", name)
+}
+
+func scheduler(t *testing.T, s *snapshot.Snapshot, spec *resourcev1.ResourceClaimSpec, node *corev1.Node) *resourcev1.AllocationResult {
+	t.Helper()
+	a, err := structured.NewAllocator(context.Background(), structured.Features{
+		PartitionableDevices: true, DeviceTaints: true, ConsumableCapacity: true, DeviceBindingAndStatus: true,
+	}, structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID]()}, classes(s.DeviceClasses), s.ResourceSlices, cel.NewCache(10, cel.Features{EnableConsumableCapacity: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := a.Allocate(context.Background(), node, []*resourcev1.ResourceClaim{{Spec: *spec}})
+	if err != nil || len(results) != 1 {
+		t.Fatalf("the scheduler allocates nothing: %v", err)
+	}
+	return &results[0]
+}
+
+func config(parameters string) resourcev1.DeviceClassConfiguration {
+	return resourcev1.DeviceClassConfiguration{DeviceConfiguration: resourcev1.DeviceConfiguration{
+		Opaque: &resourcev1.OpaqueDeviceConfiguration{Driver: driver, Parameters: runtime.RawExtension{Raw: []byte(parameters)}},
+	}}
+}
+
+// What the scheduler chooses is put through Allocation, which must build the same result.
+func TestAllocationIsTheSchedulers(t *testing.T) {
+	tolerated := dratest.Request("a", 1)
+	tolerated.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "bad", Operator: resourcev1.DeviceTolerationOpExists}}
+	two := dratest.Request("a", 2)
+	both := dratest.Request("a", 1)
+	both.Devices.Requests = append(both.Devices.Requests, *both.Devices.Requests[0].DeepCopy(), *dratest.Request("b", 1).Devices.Requests[0].DeepCopy())
+	both.Devices.Requests[1].Name, both.Devices.Requests[2].Name = "r2", "r3"
+
+	binding := dratest.NewDevice("bind", "a").On("node-1")
+	binding.BindingConditions, binding.BindingFailureConditions = []string{"ready"}, []string{"broken"}
+	binds := dratest.NewDevice("binds", "a").On("node-1")
+	binds.BindsToNode = ptr(true)
+	tests := map[string]struct {
+		slice dratest.Slice
+		spec  *resourcev1.ResourceClaimSpec
+	}{
+		"several hosts":   {dratest.NewSlice("s", driver, "p").Device(dratest.NewDevice("d", "a").On("node-1", "node-2")), dratest.Request("a", 1)},
+		"two devices":     {dratest.NewSlice("s", driver, "p").Device(dratest.NewDevice("d", "a").On("node-1")).Device(dratest.NewDevice("e", "a").On("node-1")), two},
+		"two selectors":   {dratest.NewSlice("s", driver, "p").Device(dratest.NewDevice("d", "a").On("node-1", "node-2")).Device(dratest.NewDevice("e", "a").On("node-1")), two},
+		"node's slice":    {dratest.NewSlice("s", driver, "p").Node("node-1").Device(dratest.NewDevice("d", "a")), dratest.Request("a", 1)},
+		"binds to a node": {dratest.NewSlice("s", driver, "p").Device(binds), dratest.Request("a", 1)},
+		"binding":         {dratest.NewSlice("s", driver, "p").Device(binding), dratest.Request("a", 1)},
+		"tolerations":     {dratest.NewSlice("s", driver, "p").Device(dratest.NewDevice("d", "a").On("node-1").Taint("bad", "")), tolerated},
+		"several requests": {dratest.NewSlice("s", driver, "p").Node("node-1").Device(dratest.NewDevice("d", "a")).
+			Device(dratest.NewDevice("e", "a")).Device(dratest.NewDevice("f", "b")), both},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := site(test.slice)
+			s.DeviceClasses = []*resourcev1.DeviceClass{dratest.ByTopology("a", driver, "a"), dratest.ByTopology("b", driver, "b")}
+			s.DeviceClasses[0].Spec.Config = []resourcev1.DeviceClassConfiguration{config(`{"x":1}`), config(`{"x":2}`)}
+			s.DeviceClasses[1].Spec.Config = []resourcev1.DeviceClassConfiguration{config(`{"y":1}`)}
+			want := scheduler(t, s, test.spec, s.Nodes[0])
+
+			inv := read(s).Inventory
+			var in placement.Instance
+			for _, r := range want.Devices.Results {
+				d := inv.Device(poolP, r.Device)
+				in.Devices = append(in.Devices, placement.Device{Request: r.Request, Pool: d.Pool, Generation: d.Generation, Name: d.Name, Hosts: d.Hosts, Charge: d.Charge})
+			}
+			at := metav1.NewTime(time.Unix(7, 0))
+			want.AllocationTimestamp = &at
+			got, err := dra.Allocation(test.spec, in, s, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-scheduler +berth:\n%s", diff)
+			}
+		})
+	}
+}
+
+var poolP = func() (id placement.Device) { id.Pool.Driver, id.Pool.Name = driver, "p"; return }().Pool
+
+func TestAllocationFails(t *testing.T) {
+	s := site(dratest.NewSlice("s", driver, "p").Device(dratest.NewDevice("d", "a").On("node-1")))
+	s.DeviceClasses = []*resourcev1.DeviceClass{dratest.ByTopology("a", driver, "a")}
+	d := placement.Device{Request: "r", Pool: poolP, Generation: 1, Name: "d"}
+	other := func(change func(*placement.Device)) placement.Instance {
+		c := d
+		change(&c)
+		return placement.Instance{Devices: []placement.Device{c}}
+	}
+	for want, test := range map[string]struct {
+		class string
+		in    placement.Instance
+	}{
+		"device tpu.example.com/p/e is not published at generation 1 any more": {"a", other(func(d *placement.Device) { d.Name = "e" })},
+		"device tpu.example.com/p/d is not published at generation 2 any more": {"a", other(func(d *placement.Device) { d.Generation = 2 })},
+		`the claim has no request "x" for exactly one class`:                   {"a", other(func(d *placement.Device) { d.Request = "x" })},
+		"DeviceClass z does not exist any more":                                {"z", other(func(*placement.Device) {})},
+		"no device was chosen":                                                 {"a", placement.Instance{}},
+	} {
+		if _, err := dra.Allocation(dratest.Request(test.class, 1), test.in, s, metav1.Now()); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,266 @@
+package kueue
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra"
+	"github.com/berth-dev/berth/pkg/adapt/jobs"
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// maxPodClaims is how many entries of a pod's spec.resourceClaims the pod policy can reach: CEL has no loop with an
+// index, so the policy names its indexes one by one.
+const maxPodClaims = 8
+
+// Request is what one admitted Workload asks of Berth.
+type Request struct {
+	// Managed is false when no pod asks for managed devices: the check is Ready at once.
+	Managed bool
+	Gang    gang.Gang
+	Owner   berth.OwnerReference
+	// Flavor that Kueue assigned to the first managed pod set.
+	Flavor string
+	// Counts of admitted pods by pod set.
+	Counts map[string]int32
+}
+
+// Lookup finds the objects that a Workload refers to. Each function returns nil when there is no such object.
+type Lookup struct {
+	Template  func(namespace, name string) *resourcev1.ResourceClaimTemplate
+	Claim     func(namespace, name string) *resourcev1.ResourceClaim
+	Flavor    func(name string) *kueue.ResourceFlavor
+	Job       jobs.Lister
+	Nodes     []*corev1.Node
+	Inventory *inventory.Inventory
+}
+
+// Read turns an admitted Workload into a request. A refusal says why it cannot be served as it is.
+func Read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
+	req := Request{Counts: map[string]int32{}, Gang: gang.Gang{
+		Key: gang.Key{Namespace: wl.Namespace, Name: wl.Name}, UID: string(wl.UID),
+	}}
+	for i := range wl.Spec.PodSets {
+		ps := &wl.Spec.PodSets[i]
+		assigned := assignment(wl, ps.Name)
+		claims, refusal := managedClaims(wl.Namespace, ps, in)
+		if refusal != nil {
+			return req, refusal
+		}
+		if len(claims) == 0 {
+			continue
+		}
+		set, refusal := podSet(wl, ps, assigned, in)
+		if refusal != nil {
+			return req, refusal
+		}
+		set.Claims = claims
+		req.Managed = true
+		req.Gang.PodSets = append(req.Gang.PodSets, set)
+		req.Counts[string(ps.Name)] = admitted(ps, assigned)
+		if req.Flavor == "" {
+			req.Flavor = firstFlavor(assigned)
+		}
+	}
+	if !req.Managed {
+		return req, nil
+	}
+	owner, refusal := jobs.OwnerOf(wl, in.Job)
+	req.Owner = owner
+	return req, refusal
+}
+
+// managedClaims are the entries of the pods' spec.resourceClaims that ask for managed devices.
+func managedClaims(namespace string, ps *kueue.PodSet, in Lookup) ([]gang.Claim, *reason.Refusal) {
+	var claims []gang.Claim
+	for i, entry := range ps.Template.Spec.ResourceClaims {
+		spec, refusal := claimSpec(namespace, entry, in)
+		if refusal != nil {
+			return nil, refusal
+		}
+		claim, managed, refusal := dra.Claim(&spec, entry.Name, in.Inventory)
+		switch {
+		case refusal != nil:
+			return nil, refusal
+		case !managed:
+			continue
+		case entry.ResourceClaimName != nil:
+			return nil, &reason.Refusal{Code: reason.Unsupported, Message: fmt.Sprintf(
+				"pod claim %s names ResourceClaim %s: use a ResourceClaimTemplate, so that Berth can make a claim for each slice",
+				entry.Name, *entry.ResourceClaimName)}
+		case i >= maxPodClaims:
+			return nil, &reason.Refusal{Code: reason.TooManyClaims, Message: fmt.Sprintf(
+				"pod claim %s is number %d: managed claims must be among the first %d", entry.Name, i+1, maxPodClaims)}
+		}
+		claims = append(claims, claim)
+	}
+	return claims, nil
+}
+
+func claimSpec(namespace string, entry corev1.PodResourceClaim, in Lookup) (resourcev1.ResourceClaimSpec, *reason.Refusal) {
+	switch {
+	case entry.ResourceClaimTemplateName != nil:
+		if t := in.Template(namespace, *entry.ResourceClaimTemplateName); t != nil {
+			return t.Spec.Spec, nil
+		}
+		return resourcev1.ResourceClaimSpec{}, &reason.Refusal{Code: reason.ClaimMissing, Message: fmt.Sprintf(
+			"ResourceClaimTemplate %s of pod claim %s does not exist", *entry.ResourceClaimTemplateName, entry.Name)}
+	case entry.ResourceClaimName != nil:
+		if c := in.Claim(namespace, *entry.ResourceClaimName); c != nil {
+			return c.Spec, nil
+		}
+		return resourcev1.ResourceClaimSpec{}, &reason.Refusal{Code: reason.ClaimMissing, Message: fmt.Sprintf(
+			"ResourceClaim %s of pod claim %s does not exist", *entry.ResourceClaimName, entry.Name)}
+	default:
+		return resourcev1.ResourceClaimSpec{}, nil
+	}
+}
+
+// podSet reads everything of a pod set but its claims.
+func podSet(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignment, in Lookup) (gang.PodSet, *reason.Refusal) {
+	if refusal := reservedKeys(ps); refusal != nil {
+		return gang.PodSet{}, refusal
+	}
+	if ps.MinCount != nil {
+		return gang.PodSet{}, &reason.Refusal{Code: reason.CountMismatch, Message: fmt.Sprintf(
+			"pod set %s may run with fewer pods (minCount): a slice is whole, so leave minCount out", ps.Name)}
+	}
+	count, refusal := rankCount(wl, ps, assigned)
+	if refusal != nil {
+		return gang.PodSet{}, refusal
+	}
+	slicesWanted, refusal := wantedSlices(ps)
+	if refusal != nil {
+		return gang.PodSet{}, refusal
+	}
+	selector, tolerations := flavorConstraints(assigned, in)
+	return gang.PodSet{
+		Name:       string(ps.Name),
+		Count:      count,
+		Slices:     slicesWanted,
+		Requests:   nodes.Requests(&ps.Template.Spec),
+		Ineligible: nodes.Ineligible(&ps.Template.Spec, selector, tolerations, in.Nodes),
+	}, nil
+}
+
+// rankCount is how many ranks the pod set has. Kueue admits fewer pods than that when some ranks succeeded before an
+// eviction; the slice is whole all the same, so that the other ranks keep their meaning.
+func rankCount(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignment) (int, *reason.Refusal) {
+	n := admitted(ps, assigned)
+	if n == ps.Count {
+		return int(n), nil
+	}
+	for _, r := range wl.Status.ReclaimablePods {
+		if r.Name == ps.Name && n+r.Count == ps.Count {
+			return int(ps.Count), nil
+		}
+	}
+	return 0, &reason.Refusal{Code: reason.CountMismatch, Message: fmt.Sprintf(
+		"pod set %s has %d pods and Kueue admitted %d: a slice is whole", ps.Name, ps.Count, n)}
+}
+
+func admitted(ps *kueue.PodSet, assigned *kueue.PodSetAssignment) int32 {
+	if assigned == nil {
+		return ps.Count
+	}
+	return ptr.Deref(assigned.Count, ps.Count)
+}
+
+func assignment(wl *kueue.Workload, name kueue.PodSetReference) *kueue.PodSetAssignment {
+	if wl.Status.Admission == nil {
+		return nil
+	}
+	for i := range wl.Status.Admission.PodSetAssignments {
+		if wl.Status.Admission.PodSetAssignments[i].Name == name {
+			return &wl.Status.Admission.PodSetAssignments[i]
+		}
+	}
+	return nil
+}
+
+func wantedSlices(ps *kueue.PodSet) (int, *reason.Refusal) {
+	value, asked := ps.Template.Annotations[berth.AnnotationSlices]
+	if !asked {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		return 0, &reason.Refusal{Code: reason.NotDivisible, Message: fmt.Sprintf(
+			"annotation %s is %q: it must be a whole number of slices, 1 or more", berth.AnnotationSlices, value)}
+	}
+	return n, nil
+}
+
+// reservedKeys refuses a template that was copied from a running Job: its keys would send the pods to another gang's
+// claims, and Kueue fails a Workload whose keys differ from the ones that the check sets.
+func reservedKeys(ps *kueue.PodSet) *reason.Refusal {
+	var found []string
+	for key := range ps.Template.Labels {
+		if key == berth.LabelReservation {
+			found = append(found, "label "+key)
+		}
+	}
+	for key := range ps.Template.Annotations {
+		switch key {
+		case berth.AnnotationContract, berth.AnnotationHosts, berth.AnnotationPodsPerJob:
+			found = append(found, "annotation "+key)
+		default:
+			if strings.HasPrefix(key, berth.AnnotationClaimPrefix) {
+				found = append(found, "annotation "+key)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	return &reason.Refusal{Code: reason.ReservedKeys, Message: fmt.Sprintf(
+		"the pod template of pod set %s carries keys that only Berth sets: remove %s", ps.Name, strings.Join(found, ", "))}
+}
+
+// flavorConstraints are what the assigned flavors add to the pods.
+func flavorConstraints(assigned *kueue.PodSetAssignment, in Lookup) (map[string]string, []corev1.Toleration) {
+	if assigned == nil {
+		return nil, nil
+	}
+	selector := map[string]string{}
+	var tolerations []corev1.Toleration
+	for _, name := range assigned.Flavors {
+		flavor := in.Flavor(string(name))
+		if flavor == nil {
+			continue
+		}
+		for k, v := range flavor.Spec.NodeLabels {
+			selector[k] = v
+		}
+		tolerations = append(tolerations, flavor.Spec.Tolerations...)
+	}
+	return selector, tolerations
+}
+
+// firstFlavor names one assigned flavor, the first by resource name.
+func firstFlavor(assigned *kueue.PodSetAssignment) string {
+	if assigned == nil {
+		return ""
+	}
+	var resources []string
+	for r := range assigned.Flavors {
+		resources = append(resources, string(r))
+	}
+	if len(resources) == 0 {
+		return ""
+	}
+	slices.Sort(resources)
+	return string(assigned.Flavors[corev1.ResourceName(resources[0])])
+}

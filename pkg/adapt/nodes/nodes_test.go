@@ -1,0 +1,124 @@
+package nodes_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
+)
+
+func TestHosts(t *testing.T) {
+	now := metav1.Now()
+	tests := map[string]struct {
+		change func(*corev1.Node)
+		want   string
+	}{
+		"usable":         {func(*corev1.Node) {}, ""},
+		"no hostname":    {func(n *corev1.Node) { n.Labels = nil }, "HostNameUnusable: lacks the label kubernetes.io/hostname"},
+		"other's name":   {func(n *corev1.Node) { n.Labels[corev1.LabelHostname] = "b" }, "HostNameUnusable: shares its label kubernetes.io/hostname=b with another node"},
+		"deleted":        {func(n *corev1.Node) { n.DeletionTimestamp = &now }, "HostUnusable: is being deleted"},
+		"not ready":      {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, "HostUnusable: is not Ready"},
+		"no conditions":  {func(n *corev1.Node) { n.Status.Conditions = nil }, "HostUnusable: is not Ready"},
+		"cordoned":       {func(n *corev1.Node) { n.Spec.Unschedulable = true }, "HostUnusable: is cordoned"},
+		"out of service": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService}} }, "HostUnusable: is out of service"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			n := dratest.Node("a")
+			test.change(n)
+			h := nodes.Hosts([]*corev1.Node{n, dratest.Node("b")})[0]
+			got := ""
+			if h.Blocked != nil {
+				got = string(h.Blocked.Code) + ": " + h.Blocked.Detail
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if h.Allocatable["cpu"] != 32_000 || h.Allocatable["pods"] != 110_000 || h.Allocatable["memory"] != 256<<30*1000 {
+				t.Errorf("allocatable %v", h.Allocatable)
+			}
+		})
+	}
+}
+
+func TestAmountsDoNotOverflow(t *testing.T) {
+	got := nodes.Amounts(corev1.ResourceList{"memory": resource.MustParse("8Ei"), "cpu": resource.MustParse("250m")})
+	if got["memory"] <= 0 || got["cpu"] != 250 {
+		t.Error(got)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	container := func(cpu string) corev1.Container {
+		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}
+	}
+	spec := &corev1.PodSpec{
+		InitContainers: []corev1.Container{container("3")}, Containers: []corev1.Container{container("1"), container("500m")},
+		Overhead: corev1.ResourceList{"cpu": resource.MustParse("100m")},
+	}
+	if diff := cmp.Diff(map[string]int64{"cpu": 3100, "pods": 1000}, nodes.Requests(spec)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]int64{"pods": 1000}, nodes.Requests(&corev1.PodSpec{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOccupies(t *testing.T) {
+	pod := func(node string, phase corev1.PodPhase) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	for _, test := range []struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		{pod("n", corev1.PodRunning), true}, {pod("n", corev1.PodPending), true}, {pod("n", ""), true}, {pod("n", corev1.PodUnknown), true},
+		{pod("", corev1.PodPending), false}, {pod("n", corev1.PodSucceeded), false}, {pod("n", corev1.PodFailed), false},
+	} {
+		if got := nodes.Occupies(test.pod); got != test.want {
+			t.Errorf("%s on %q: %v", test.pod.Status.Phase, test.pod.Spec.NodeName, got)
+		}
+	}
+}
+
+func TestIneligible(t *testing.T) { // Scenario 27.
+	n := dratest.Node("n")
+	n.Labels["zone"] = "a"
+	n.Spec.Taints = []corev1.Taint{{Key: "tpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}, {Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
+	tolerates := []corev1.Toleration{{Key: "tpu", Operator: corev1.TolerationOpEqual, Value: "yes"}}
+	affinity := func(values ...string) *corev1.Affinity {
+		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpNotIn, Values: values}},
+		}}}}}
+	}
+	tests := map[string]struct {
+		spec   corev1.PodSpec
+		labels map[string]string
+		extra  []corev1.Toleration
+		want   string
+	}{
+		"tolerated":           {spec: corev1.PodSpec{Tolerations: tolerates}},
+		"tolerated by flavor": {extra: tolerates},
+		"not tolerated":       {want: "has the taint tpu=yes:NoSchedule, which the pods do not tolerate"},
+		"selector":            {spec: corev1.PodSpec{Tolerations: tolerates, NodeSelector: map[string]string{"zone": "a"}}},
+		"other selector":      {spec: corev1.PodSpec{Tolerations: tolerates, NodeSelector: map[string]string{"zone": "b"}}, want: "does not match the pods' node selector or affinity"},
+		"affinity":            {spec: corev1.PodSpec{Tolerations: tolerates, Affinity: affinity("b")}},
+		"other affinity":      {spec: corev1.PodSpec{Tolerations: tolerates, Affinity: affinity("a")}, want: "does not match the pods' node selector or affinity"},
+		"flavor":              {extra: tolerates, labels: map[string]string{"zone": "a"}},
+		"other flavor":        {extra: tolerates, labels: map[string]string{"zone": "a", "kind": "v5e"}, want: "lacks the flavor's node label kind=v5e"},
+		"named node":          {extra: tolerates, spec: corev1.PodSpec{NodeName: "m"}, want: "is not the node that the pods name"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := nodes.Ineligible(&test.spec, test.labels, test.extra, []*corev1.Node{n})
+			if got["n"] != test.want || (test.want == "") != (len(got) == 0) {
+				t.Errorf("got %v, want %q", got, test.want)
+			}
+		})
+	}
+}

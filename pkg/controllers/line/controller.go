@@ -1,0 +1,119 @@
+package line
+
+import (
+	"context"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/cluster"
+	"github.com/berth-dev/berth/pkg/controllers/shell"
+	"github.com/berth-dev/berth/pkg/controllers/verdict"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/reason"
+	"github.com/berth-dev/berth/pkg/snapshot"
+)
+
+// gathering is how long events are collected before a pass: a burst is one pass.
+const gathering = 20 * time.Millisecond
+
+// Options are what the line needs besides its dependencies.
+type Options struct {
+	Placer     placement.Placer
+	Board      *verdict.Board
+	Backoff    *verdict.Backoff
+	TaintRules bool
+	Cluster    *cluster.Cluster
+	// NotFenced returns why nothing may be reserved now, or nil.
+	NotFenced func() *reason.Refusal
+	// Unfenced returns why nothing of one AcceleratorPool may be reserved now, or nil.
+	Unfenced func(*berth.AcceleratorPool) *reason.Refusal
+	// Wake delivers an event when NotFenced may have changed.
+	Wake <-chan event.TypedGenericEvent[*berth.AcceleratorPool]
+}
+
+type reconciler struct {
+	*shell.Dependencies
+	Options
+}
+
+// Setup adds the line to the manager.
+func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
+	r := &reconciler{Dependencies: deps, Options: opts}
+	kinds := []client.Object{
+		&kueue.Workload{}, &kueue.AdmissionCheck{}, &kueue.ResourceFlavor{}, &kueue.ClusterQueue{},
+		&berth.AcceleratorPool{}, &berth.GangReservation{}, &berth.GangReservationConfig{},
+		&resourcev1.ResourceSlice{}, &resourcev1.ResourceClaim{}, &resourcev1.ResourceClaimTemplate{}, &resourcev1.DeviceClass{},
+		&corev1.Node{}, &corev1.Pod{}, &batchv1.Job{},
+	}
+	if opts.TaintRules {
+		kinds = append(kinds, &resourcev1.DeviceTaintRule{})
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("line").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WatchesRawSource(source.Channel(opts.Wake, soon[*berth.AcceleratorPool]()))
+	for _, kind := range kinds {
+		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), kind, soon[client.Object](), relevant{}))
+	}
+	return b.Complete(r)
+}
+
+// pass is the one key of the queue.
+var pass = ctrl.Request{NamespacedName: types.NamespacedName{Name: "pass"}}
+
+// soon asks for a pass after a moment, whatever the object.
+func soon[T client.Object]() handler.TypedEventHandler[T, ctrl.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	return handler.TypedFuncs[T, ctrl.Request]{
+		CreateFunc:  func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { q.AddAfter(pass, gathering) },
+		UpdateFunc:  func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { q.AddAfter(pass, gathering) },
+		DeleteFunc:  func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { q.AddAfter(pass, gathering) },
+		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[T], q queue) { q.AddAfter(pass, gathering) },
+	}
+}
+
+// Reconcile is one pass.
+func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	if err := r.Ready(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	v, err := r.gather(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.judge(v)
+	s := decide(v, fenced{r.Placer, v.unfenced})
+	return ctrl.Result{RequeueAfter: s.again}, r.apply(ctx, s)
+}
+
+func (r *reconciler) gather(ctx context.Context) (*view, error) {
+	s, err := snapshot.Read(ctx, r.Client, r.TaintRules)
+	if err != nil {
+		return nil, err
+	}
+	v := index(s, r.Cluster.World(s))
+	v.now, v.notFenced, v.backoff = r.Now(), r.NotFenced(), r.Backoff.Waits
+	managed := dra.NewManaged(s.AcceleratorPools)
+	v.unfenced = func(id inventory.PoolID) *reason.Refusal {
+		if owner := managed.Owner(id); owner != nil {
+			return r.Unfenced(owner)
+		}
+		return nil
+	}
+	return v, nil
+}

@@ -1,0 +1,163 @@
+package line
+
+import (
+	"fmt"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/workload"
+
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/cluster"
+	"github.com/berth-dev/berth/pkg/line"
+	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// steps is what a pass wants done.
+type steps struct {
+	// reserve are decisions to write down.
+	reserve []*berth.GangReservation
+	// answers to Workloads that get no reservation now.
+	answers []answer
+	// again is when a pass is due although nothing changes; zero means never.
+	again time.Duration
+}
+
+type answer struct {
+	workload *kueue.Workload
+	answer   adaptkueue.Answer
+}
+
+// waiting is a Workload that this pass has to place.
+type waiting struct {
+	workload *kueue.Workload
+	check    *kueue.AdmissionCheckState
+	request  adaptkueue.Request
+	epoch    string
+}
+
+// decide is one pass: a pure function of the view, apart from charging the view's own ledger.
+func decide(v *view, placer placement.Placer) steps {
+	var s steps
+	queue := map[types.UID]waiting{}
+	var entries []line.Entry
+	for _, wl := range v.snapshot.Workloads {
+		check := v.checks.Of(wl)
+		if !adaptkueue.Wants(wl, check) {
+			continue
+		}
+		w, refusal := v.consider(wl, check, &s)
+		switch {
+		case refusal != nil:
+			v.refuse(wl, check, refusal, &s)
+		case w != nil:
+			queue[wl.UID] = *w
+			entries = append(entries, line.Entry{
+				Gang: w.request.Gang, Queue: queueOf(wl), Priority: priority(wl), QueuedAt: wl.CreationTimestamp.Time,
+			})
+		}
+	}
+	take := func(e line.Entry, d placement.Decision) {
+		w := queue[types.UID(e.Gang.UID)]
+		res := record(w.workload, string(w.check.Name), w.epoch, w.request, d, v.world.Inventory)
+		cluster.Charge(v.world, res, w.request.Gang)
+		s.reserve = append(s.reserve, res)
+	}
+	for _, o := range line.Pass(entries, v.hostsHeld(), v.world, placer, take) {
+		if !o.Decision.Fits() {
+			w := queue[types.UID(o.Entry.Gang.UID)]
+			v.refuse(w.workload, w.check, o.Decision.Refusal, &s)
+		}
+	}
+	return s
+}
+
+// consider says whether a Workload that wants an answer has to be placed. It returns neither when the answer is given, on
+// its way, or a step already.
+func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *steps) (*waiting, *reason.Refusal) {
+	epoch := adaptkueue.Epoch(wl)
+	switch check.State {
+	case kueue.CheckStateReady:
+		v.stale(wl, check, s)
+		return nil, nil
+	case kueue.CheckStateRetry, kueue.CheckStateRejected:
+		return nil, nil
+	}
+	key := types.NamespacedName{Namespace: wl.Namespace, Name: reservationName(wl.Name, epoch)}
+	if res, exists := v.reservations[key]; exists {
+		if res.Status.Phase != berth.PhaseReleasing {
+			return nil, nil
+		}
+		if wait, why := v.backoff(wl.UID); wait > 0 {
+			s.due(wait)
+			return nil, why
+		}
+		return nil, &reason.Refusal{Code: reason.WaitingTurn, Message: "the gang's former slice is being released first"}
+	}
+	req, refusal := adaptkueue.Read(wl, v.lookup)
+	switch {
+	case refusal != nil:
+		return nil, refusal
+	case !req.Managed:
+		s.answer(wl, adaptkueue.Answer{Check: check.Name, State: kueue.CheckStateReady, Message: "the gang asks for no device that Berth manages"})
+		return nil, nil
+	case v.notFenced != nil:
+		return nil, v.notFenced
+	}
+	if wait, why := v.backoff(wl.UID); wait > 0 {
+		s.due(wait)
+		return nil, why
+	}
+	return &waiting{workload: wl, check: check, request: req, epoch: epoch}, nil
+}
+
+// stale takes a Ready back whose reservation is gone. While the reservation exists its own controller does that; Kueue can
+// admit on such a Ready when quota was unset and reserved again without a reset of checks.
+func (v *view) stale(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *steps) {
+	name := adaptkueue.NamedReservation(check)
+	if name == "" || v.reservations[types.NamespacedName{Namespace: wl.Namespace, Name: name}] != nil {
+		return
+	}
+	why := &reason.Refusal{Code: reason.SliceLost, Message: fmt.Sprintf("reservation %s is gone", name)}
+	state := kueue.CheckStatePending
+	if workload.IsAdmitted(wl) {
+		state = kueue.CheckStateRetry
+	}
+	s.answer(wl, adaptkueue.Refused(check.Name, state, why))
+}
+
+// refuse tells a Workload why it waits; for ever, unless the refusal is final or the configuration limits the wait.
+func (v *view) refuse(wl *kueue.Workload, check *kueue.AdmissionCheckState, why *reason.Refusal, s *steps) {
+	state := kueue.CheckStatePending
+	if why.Code.Final() {
+		state = kueue.CheckStateRejected
+	} else if limit := v.noFitTimeout(v.checks[check.Name]); limit > 0 {
+		left := limit
+		if quota := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved); quota != nil {
+			left = quota.LastTransitionTime.Add(limit).Sub(v.now)
+		}
+		if left <= 0 {
+			state = kueue.CheckStateRetry
+		} else {
+			s.due(left)
+		}
+	}
+	s.answer(wl, adaptkueue.Refused(check.Name, state, why))
+}
+
+func (s *steps) answer(wl *kueue.Workload, a adaptkueue.Answer) {
+	if !a.Given(wl) {
+		s.answers = append(s.answers, answer{wl, a})
+	}
+}
+
+// due makes the next pass come after d at the latest.
+func (s *steps) due(d time.Duration) {
+	if s.again == 0 || d < s.again {
+		s.again = d
+	}
+}

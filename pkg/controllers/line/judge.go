@@ -1,0 +1,149 @@
+package line
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra"
+	"github.com/berth-dev/berth/pkg/adapt/jobs"
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/controllers/verdict"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// judge looks at every reservation that is served and posts whether its slice can still be used.
+func (r *reconciler) judge(v *view) {
+	nodesByName := map[string]*corev1.Node{}
+	for _, n := range v.snapshot.Nodes {
+		nodesByName[n.Name] = n
+	}
+	pods := map[types.NamespacedName][]*corev1.Pod{}
+	for _, p := range v.snapshot.Pods {
+		if name := p.Labels[berth.LabelReservation]; name != "" {
+			key := types.NamespacedName{Namespace: p.Namespace, Name: name}
+			pods[key] = append(pods[key], p)
+		}
+	}
+	for key, res := range v.reservations {
+		if res.Status.Phase == berth.PhaseReleasing {
+			continue
+		}
+		r.Board.Set(key, verdict.Hardware, newJudgement(v, res, nodesByName, pods[key]).lost())
+	}
+}
+
+// judgement is about one reservation.
+type judgement struct {
+	*view
+	res   *berth.GangReservation
+	nodes map[string]*corev1.Node
+	// pods is the newest pod of each seat.
+	pods map[seat]*corev1.Pod
+}
+
+type seat struct {
+	podSet string
+	rank   int
+}
+
+func newJudgement(v *view, res *berth.GangReservation, nodes map[string]*corev1.Node, pods []*corev1.Pod) judgement {
+	j := judgement{view: v, res: res, nodes: nodes, pods: map[seat]*corev1.Pod{}}
+	for _, p := range pods {
+		at, err := jobs.SeatOf(res, p)
+		if err != nil {
+			continue
+		}
+		key := seat{at.PodSet, at.Rank}
+		if have := j.pods[key]; have == nil || have.CreationTimestamp.Before(&p.CreationTimestamp) {
+			j.pods[key] = p
+		}
+	}
+	return j
+}
+
+func (j judgement) lost() *reason.Refusal {
+	for _, ps := range j.res.Spec.PodSets {
+		for _, c := range ps.Claims {
+			for _, d := range c.Devices {
+				if why := j.device(c, d); why != nil {
+					return why
+				}
+			}
+		}
+		for rank := range ps.Hosts {
+			if why := j.rank(ps, rank); why != nil {
+				return why
+			}
+		}
+	}
+	return nil
+}
+
+// device asks for a NoExecute taint that the claim does not bear. A device that is no longer published is no reason: the
+// driver may be restarting, and the gang holds what it holds.
+func (j judgement) device(c berth.ReservedClaim, d berth.ReservedDevice) *reason.Refusal {
+	published := j.world.Inventory.Device(inventory.PoolID{Driver: d.Driver, Name: d.Pool}, d.Device)
+	if published == nil {
+		return nil
+	}
+	claim := j.lookup.Claim(j.res.Namespace, jobs.ClaimName(c.Prefix, int(d.Instance)))
+	for _, t := range published.Taints {
+		if t.Effect == string(resourcev1.DeviceTaintEffectNoExecute) && !j.bears(claim, d.Request, t) {
+			return &reason.Refusal{Code: reason.DeviceTainted, Message: fmt.Sprintf(
+				"device %s in pool %s carries the taint %s:NoExecute", d.Device, d.Pool, t.Key)}
+		}
+	}
+	return nil
+}
+
+// bears reports whether the request of a claim tolerates a device taint.
+func (j judgement) bears(claim *resourcev1.ResourceClaim, request string, t inventory.Taint) bool {
+	if claim == nil {
+		return false
+	}
+	read, _, _ := dra.Claim(&claim.Spec, claim.Name, j.world.Inventory)
+	for _, r := range read.Requests {
+		if r.Name == request {
+			return placement.Tolerated(t, r.Tolerations)
+		}
+	}
+	return false
+}
+
+// rank asks whether the pod of one rank can still run on its host.
+func (j judgement) rank(ps berth.ReservedPodSet, rank int) *reason.Refusal {
+	name := jobs.NodeOf(ps, rank)
+	if name == "" {
+		return nil
+	}
+	pod := j.pods[seat{ps.Name, rank}]
+	if pod != nil && jobs.Ended(pod) {
+		return nil
+	}
+	node := j.nodes[name]
+	switch {
+	case node == nil:
+		return &reason.Refusal{Code: reason.HostMissing, Message: fmt.Sprintf("host %s is gone", name)}
+	case nodes.OutOfService(node):
+		return &reason.Refusal{Code: reason.SliceLost, Message: fmt.Sprintf("host %s is out of service", name)}
+	}
+	// A pod that runs on a host that is not Ready may run on: the pod's tolerations decide when it is given up, and then
+	// it is deleted. Only a rank without a running pod cannot wait.
+	settled := pod != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil
+	if !ready(node) && !settled {
+		return &reason.Refusal{Code: reason.SliceLost, Message: fmt.Sprintf("host %s is not Ready", name)}
+	}
+	// The ledger keeps room for every rank that is not bound yet, so a host that is promised more than it has was filled
+	// by others. The scheduler's word is awaited: pods that leave make room again.
+	if pod != nil && pod.Spec.NodeName == "" && unschedulable(pod) && j.world.Ledger.Overcommitted(name) {
+		return &reason.Refusal{Code: reason.HostsBusy, Message: fmt.Sprintf(
+			"the room that was kept for the gang on host %s is taken", name)}
+	}
+	return nil
+}

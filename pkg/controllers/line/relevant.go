@@ -1,0 +1,62 @@
+package line
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// relevant lets updates pass that can change a decision. Heartbeats of nodes and progress inside of pods are most of a
+// cluster's updates and change none.
+type relevant struct{ predicate.Funcs }
+
+// Update is predicate.Predicate.Update.
+func (relevant) Update(e event.TypedUpdateEvent[client.Object]) bool {
+	switch now := e.ObjectNew.(type) {
+	case *corev1.Node:
+		was, ok := e.ObjectOld.(*corev1.Node)
+		return !ok || nodeChanged(was, now)
+	case *corev1.Pod:
+		was, ok := e.ObjectOld.(*corev1.Pod)
+		return !ok || podChanged(was, now)
+	default:
+		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+	}
+}
+
+func nodeChanged(was, now *corev1.Node) bool {
+	return ready(was) != ready(now) || was.Spec.Unschedulable != now.Spec.Unschedulable ||
+		!reflect.DeepEqual(was.Labels, now.Labels) ||
+		!equality.Semantic.DeepEqual(was.Spec.Taints, now.Spec.Taints) ||
+		!equality.Semantic.DeepEqual(was.Status.Allocatable, now.Status.Allocatable)
+}
+
+func ready(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// podChanged: where it stands, whether it still takes room, and whether the scheduler gave up on it.
+func podChanged(was, now *corev1.Pod) bool {
+	return was.Spec.NodeName != now.Spec.NodeName || was.Status.Phase != now.Status.Phase ||
+		(was.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
+		unschedulable(was) != unschedulable(now)
+}
+
+// unschedulable reports that the scheduler tried the pod and found no place.
+func unschedulable(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}

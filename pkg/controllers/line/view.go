@@ -1,0 +1,105 @@
+package line
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/reason"
+	"github.com/berth-dev/berth/pkg/snapshot"
+)
+
+// view is everything that a pass decides on.
+type view struct {
+	now          time.Time
+	world        placement.World
+	snapshot     *snapshot.Snapshot
+	checks       adaptkueue.Checks
+	lookup       adaptkueue.Lookup
+	reservations map[types.NamespacedName]*berth.GangReservation
+	configs      map[string]*berth.GangReservationConfig
+	// notFenced is why nothing may be reserved; nil when the policies are in force.
+	notFenced *reason.Refusal
+	// unfenced says the same of one DRA pool.
+	unfenced func(inventory.PoolID) *reason.Refusal
+	// backoff says how long a Workload has to wait after a refused write, and for what.
+	backoff func(types.UID) (time.Duration, *reason.Refusal)
+}
+
+// index makes the lookups of a pass out of its snapshot.
+func index(s *snapshot.Snapshot, w placement.World) *view {
+	templates := map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}
+	for _, t := range s.ResourceClaimTemplates {
+		templates[types.NamespacedName{Namespace: t.Namespace, Name: t.Name}] = t
+	}
+	claims := map[types.NamespacedName]*resourcev1.ResourceClaim{}
+	for _, c := range s.ResourceClaims {
+		claims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c
+	}
+	jobs := map[types.NamespacedName]*batchv1.Job{}
+	for _, j := range s.Jobs {
+		jobs[types.NamespacedName{Namespace: j.Namespace, Name: j.Name}] = j
+	}
+	flavors := map[string]*kueue.ResourceFlavor{}
+	for _, f := range s.ResourceFlavors {
+		flavors[f.Name] = f
+	}
+	v := &view{
+		world: w, snapshot: s, checks: adaptkueue.OurChecks(s.AdmissionChecks),
+		reservations: map[types.NamespacedName]*berth.GangReservation{},
+		configs:      map[string]*berth.GangReservationConfig{},
+		lookup: adaptkueue.Lookup{
+			Template: func(ns, name string) *resourcev1.ResourceClaimTemplate {
+				return templates[types.NamespacedName{Namespace: ns, Name: name}]
+			},
+			Claim: func(ns, name string) *resourcev1.ResourceClaim {
+				return claims[types.NamespacedName{Namespace: ns, Name: name}]
+			},
+			Job:       func(ns, name string) *batchv1.Job { return jobs[types.NamespacedName{Namespace: ns, Name: name}] },
+			Flavor:    func(name string) *kueue.ResourceFlavor { return flavors[name] },
+			Nodes:     s.Nodes,
+			Inventory: w.Inventory,
+		},
+	}
+	for _, r := range s.Reservations {
+		v.reservations[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}] = r
+	}
+	for _, c := range s.Configs {
+		v.configs[c.Name] = c
+	}
+	return v
+}
+
+// hostsHeld counts the shares that the gangs of each ClusterQueue hold.
+func (v *view) hostsHeld() map[string]int {
+	queues := map[types.UID]string{}
+	for _, wl := range v.snapshot.Workloads {
+		queues[wl.UID] = queueOf(wl)
+	}
+	held := map[string]int{}
+	for _, r := range v.snapshot.Reservations {
+		for _, ps := range r.Spec.PodSets {
+			held[queues[r.Spec.WorkloadRef.UID]] += len(ps.Hosts)
+		}
+	}
+	return held
+}
+
+// noFitTimeout is how long a gang of the check keeps its quota without a slice; zero means for ever.
+func (v *view) noFitTimeout(check *kueue.AdmissionCheck) time.Duration {
+	if check == nil || check.Spec.Parameters == nil {
+		return 0
+	}
+	config := v.configs[check.Spec.Parameters.Name]
+	if config == nil || config.Spec.NoFit.TimeoutSeconds == nil {
+		return 0
+	}
+	return time.Duration(*config.Spec.NoFit.TimeoutSeconds) * time.Second
+}

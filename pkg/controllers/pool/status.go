@@ -1,0 +1,244 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/policy"
+)
+
+// listed bounds the lists in a status.
+const listed = 16
+
+// writePool keeps the status of one AcceleratorPool; it writes only when something changed.
+func (r *reconciler) writePool(ctx context.Context, p *berth.AcceleratorPool, v *view) error {
+	if p.DeletionTimestamp != nil {
+		return nil
+	}
+	changed := p.DeepCopy()
+	changed.Status = describe(p, v)
+	if equality.Semantic.DeepEqual(p.Status, changed.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Update(ctx, changed); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing AcceleratorPool %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// describe is the status that one AcceleratorPool should have.
+func describe(p *berth.AcceleratorPool, v *view) berth.AcceleratorPoolStatus {
+	managed := dra.NewManaged(v.snapshot.AcceleratorPools)
+	mine := func(id inventory.PoolID) bool {
+		owner := managed.Owner(id)
+		return owner != nil && owner.Name == p.Name
+	}
+	status := berth.AcceleratorPoolStatus{
+		ObservedGeneration: p.Generation,
+		Conditions:         slices.Clone(p.Status.Conditions),
+		Holders:            foreignHolders(v, mine),
+	}
+	hosts := map[string]bool{}
+	for _, pool := range v.world.Inventory.Pools() {
+		if !mine(pool.ID) {
+			continue
+		}
+		status.Pools.Total++
+		if pool.Usable() {
+			status.Pools.Usable++
+		} else if len(status.WorstPools) < listed {
+			status.WorstPools = append(status.WorstPools, berth.PoolProblem{
+				Name: pool.ID.Name, Reason: string(pool.Problem.Code), Message: pool.Problem.Message,
+			})
+		}
+		for _, d := range pool.Devices {
+			for _, h := range d.Hosts {
+				hosts[h] = true
+			}
+		}
+	}
+	status.Shapes = shapes(v, mine)
+	status.Hosts = countHosts(v, hosts, mine)
+	set := func(kind string, ok bool, why, message string) {
+		c := metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: why, Message: message,
+			ObservedGeneration: p.Generation, LastTransitionTime: metav1.NewTime(v.now),
+		}
+		if ok {
+			c.Status = metav1.ConditionTrue
+		}
+		apimeta.SetStatusCondition(&status.Conditions, c)
+	}
+	ready, why, message := readiness(status)
+	set(berth.PoolReady, ready, why, message)
+	fenced, why, message := fencedness(p, status, v)
+	set(berth.PoolFenced, fenced, why, message)
+	return status
+}
+
+func readiness(s berth.AcceleratorPoolStatus) (bool, string, string) {
+	switch {
+	case s.Pools.Total == 0:
+		return false, "NoPools", "no ResourceSlice of the driver matches: is the driver running, and is its name spelled the same?"
+	case s.Pools.Usable < s.Pools.Total:
+		worst := s.WorstPools[0]
+		return false, worst.Reason, fmt.Sprintf("%d of %d pools cannot be used: %s: %s", s.Pools.Total-s.Pools.Usable, s.Pools.Total, worst.Name, worst.Message)
+	default:
+		return true, "Complete", fmt.Sprintf("%d pools are complete and valid", s.Pools.Total)
+	}
+}
+
+// fencedness lists who holds devices already, and who could get past the scheduler's taint, before it says Fenced.
+func fencedness(p *berth.AcceleratorPool, s berth.AcceleratorPoolStatus, v *view) (bool, string, string) {
+	if p.Spec.Fence == berth.FenceObserve {
+		return false, "Observe", "others may allocate from these pools: their claims are counted, nothing keeps them away"
+	}
+	finding, tried := v.report.Fence(p.Name)
+	if !tried || finding.Verdict != policy.InForce {
+		return false, "NotInForce", "nothing is reserved here until the fence is in force: " + finding.Message
+	}
+	notes := []string{"writes by others are refused"}
+	if len(s.Holders) > 0 {
+		var names []string
+		for _, h := range s.Holders {
+			names = append(names, h.Namespace+"/"+h.Name)
+		}
+		notes = append(notes, "claims of others hold devices here from before: "+some(slices.Compact(names)))
+	}
+	if blanket := blanketTolerations(v); len(blanket) > 0 {
+		notes = append(notes, "templates that tolerate the scheduler's taint and will fail at the policy instead: "+some(blanket))
+	}
+	return true, "Fenced", strings.Join(notes, "; ")
+}
+
+// blanketTolerations are the ResourceClaimTemplates whose requests bear every device taint.
+func blanketTolerations(v *view) []string {
+	var names []string
+	for _, t := range v.snapshot.ResourceClaimTemplates {
+		for _, q := range t.Spec.Spec.Devices.Requests {
+			if q.Exactly != nil && slices.ContainsFunc(q.Exactly.Tolerations, func(tol resourcev1.DeviceToleration) bool {
+				return (tol.Key == "" || tol.Key == policy.KeyFence) && tol.Operator == resourcev1.DeviceTolerationOpExists
+			}) {
+				names = append(names, t.Namespace+"/"+t.Name)
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// foreignHolders are claims of others that are allocated in the pools.
+func foreignHolders(v *view, mine func(inventory.PoolID) bool) []berth.ForeignHolder {
+	var holders []berth.ForeignHolder
+	for _, h := range v.world.Ledger.Holdings() {
+		if h.Ours() || !mine(h.Pool) || len(holders) == listed {
+			continue
+		}
+		namespace, name, _ := strings.Cut(h.Owner, "/")
+		holders = append(holders, berth.ForeignHolder{Namespace: namespace, Name: name, Device: h.Pool.Name + "/" + h.Device})
+	}
+	return holders
+}
+
+// shapes counts devices by the class that selects them, largest first.
+func shapes(v *view, mine func(inventory.PoolID) bool) []berth.ShapeCounts {
+	const most = 64
+	var out []berth.ShapeCounts
+	for _, class := range v.world.Inventory.Classes() {
+		s := berth.ShapeCounts{Name: class.Name}
+		for _, d := range class.Devices {
+			if !mine(d.Pool) {
+				continue
+			}
+			s.Devices++
+			s.Hosts = max(s.Hosts, int32(len(d.Hosts)))
+			if usable(v, d) && v.world.Ledger.Free(d) {
+				s.Free++
+			}
+		}
+		if s.Devices > 0 && len(out) < most {
+			out = append(out, s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b berth.ShapeCounts) int {
+		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// usable reports whether the hardware of a device is well: no taint, every host there and Ready.
+func usable(v *view, d *inventory.Device) bool {
+	if len(d.Taints) > 0 && !onlyFence(d.Taints) {
+		return false
+	}
+	for _, name := range d.Hosts {
+		if h, known := v.world.Inventory.Host(name); !known || h.Blocked != nil {
+			return false
+		}
+	}
+	return d.Unusable == nil
+}
+
+func onlyFence(taints []inventory.Taint) bool {
+	return !slices.ContainsFunc(taints, func(t inventory.Taint) bool { return t.Key != policy.KeyFence })
+}
+
+func countHosts(v *view, hosts map[string]bool, mine func(inventory.PoolID) bool) berth.HostCounts {
+	var c berth.HostCounts
+	held := map[string]bool{}
+	for _, h := range v.world.Ledger.HeldHosts() {
+		held[h] = true
+	}
+	offered := offeredHosts(v, mine)
+	for name := range hosts {
+		c.Total++
+		h, known := v.world.Inventory.Host(name)
+		ok := known && h.Blocked == nil
+		quarantined := v.world.Ledger.Quarantined(name)
+		if ok {
+			c.Usable++
+		}
+		if held[name] {
+			c.Reserved++
+		}
+		if quarantined {
+			c.Quarantined++
+		}
+		if ok && !held[name] && !quarantined && !offered[name] {
+			c.Stranded++
+		}
+	}
+	return c
+}
+
+// offeredHosts are the hosts that stand in a free device of several hosts, or of one where the pool has no larger ones.
+func offeredHosts(v *view, mine func(inventory.PoolID) bool) map[string]bool {
+	offered := map[string]bool{}
+	for _, pool := range v.world.Inventory.Pools() {
+		if !mine(pool.ID) || !pool.Usable() {
+			continue
+		}
+		multi := slices.ContainsFunc(pool.Devices, func(d *inventory.Device) bool { return len(d.Hosts) > 1 })
+		for _, d := range pool.Devices {
+			if (len(d.Hosts) > 1 || !multi) && usable(v, d) && v.world.Ledger.Free(d) {
+				for _, h := range d.Hosts {
+					offered[h] = true
+				}
+			}
+		}
+	}
+	return offered
+}

@@ -1,0 +1,71 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-dev/berth/pkg/policy"
+	"github.com/berth-dev/berth/pkg/snapshot"
+)
+
+// taint makes the DeviceTaintRules of all fences what they should be. They spare kube-scheduler vain attempts; the fence
+// itself is the policy.
+func (r *reconciler) taint(ctx context.Context, s *snapshot.Snapshot) error {
+	if !r.TaintRules {
+		return nil
+	}
+	want := map[string]*resourcev1.DeviceTaintRule{}
+	for _, p := range s.AcceleratorPools {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		for _, rule := range policy.FenceRules(p, draPools(s, p.Spec.Driver)) {
+			want[rule.Name] = rule
+		}
+	}
+	for _, have := range s.DeviceTaintRules {
+		if have.Labels[policy.KeyFence] == "" {
+			continue
+		}
+		rule, wanted := want[have.Name]
+		delete(want, have.Name)
+		if wanted && equality.Semantic.DeepEqual(rule.Spec, have.Spec) {
+			continue
+		}
+		if !wanted {
+			if err := r.Client.Delete(ctx, have); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting DeviceTaintRule %s: %w", have.Name, err)
+			}
+			continue
+		}
+		changed := have.DeepCopy()
+		changed.Spec = rule.Spec
+		if err := r.Client.Update(ctx, changed); err != nil {
+			return fmt.Errorf("updating DeviceTaintRule %s: %w", have.Name, err)
+		}
+	}
+	for _, rule := range want {
+		if err := r.Client.Create(ctx, rule); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating DeviceTaintRule %s: %w", rule.Name, err)
+		}
+	}
+	return nil
+}
+
+// draPools are the names of the DRA pools that a driver publishes.
+func draPools(s *snapshot.Snapshot, driver string) []string {
+	var names []string
+	for _, slice := range s.ResourceSlices {
+		if slice.Spec.Driver == driver {
+			names = append(names, slice.Spec.Pool.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

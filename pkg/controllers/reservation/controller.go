@@ -1,0 +1,156 @@
+package reservation
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/cluster"
+	"github.com/berth-dev/berth/pkg/controllers/shell"
+	"github.com/berth-dev/berth/pkg/controllers/verdict"
+	"github.com/berth-dev/berth/pkg/reservation"
+)
+
+// rounds bounds how often one reconcile gathers and applies; the longest way, from a stale Ready to the last finalizer,
+// takes nine.
+const rounds = 16
+
+// Options are what the controller needs besides its dependencies.
+type Options struct {
+	Board      *verdict.Board
+	Backoff    *verdict.Backoff
+	Cluster    *cluster.Cluster
+	TaintRules bool
+}
+
+type reconciler struct {
+	*shell.Dependencies
+	Options
+}
+
+// Setup adds the controller to the manager.
+func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
+	r := &reconciler{Dependencies: deps, Options: opts}
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []ctrl.Request {
+		name := obj.GetLabels()[berth.LabelReservation]
+		if name == "" {
+			return nil
+		}
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("reservation").
+		For(&berth.GangReservation{}).
+		Watches(&resourcev1.ResourceClaim{}, byLabel).
+		Watches(&corev1.Pod{}, byLabel).
+		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.ofWorkload)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.inDoubt)).
+		WatchesRawSource(source.Channel(opts.Board.Changed(), &handler.TypedEnqueueRequestForObject[*berth.GangReservation]{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: int(deps.Config.Concurrency.Reservations)}).
+		Complete(r)
+}
+
+// ofWorkload finds the reservations that serve a Workload: one per epoch, so almost always one.
+func (r *reconciler) ofWorkload(ctx context.Context, wl client.Object) []ctrl.Request {
+	return r.where(ctx, wl.GetNamespace(), func(res *berth.GangReservation) bool {
+		return res.Spec.WorkloadRef.Name == wl.GetName()
+	})
+}
+
+// inDoubt finds the reservations whose release may wait for a host.
+func (r *reconciler) inDoubt(ctx context.Context, _ client.Object) []ctrl.Request {
+	return r.where(ctx, "", func(res *berth.GangReservation) bool { return res.Status.Phase == berth.PhaseReleasing })
+}
+
+func (r *reconciler) where(ctx context.Context, namespace string, keep func(*berth.GangReservation) bool) []ctrl.Request {
+	var list berth.GangReservationList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		log.FromContext(ctx).Error(err, "Listing reservations")
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range list.Items {
+		if keep(&list.Items[i]) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// Reconcile brings one reservation as far as it can go now.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.Ready(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	for range rounds {
+		g, err := r.gather(ctx, req.NamespacedName)
+		if err != nil || g == nil {
+			return ctrl.Result{}, err
+		}
+		plan := reservation.Next(g.View)
+		if len(plan.Steps) == 0 {
+			return ctrl.Result{}, r.waits(ctx, g, plan)
+		}
+		log.FromContext(ctx).V(1).Info("Next", "rule", plan.Rule, "do", plan.Steps[0].Do, "names", plan.Steps[0].Names)
+		switch err := r.apply(ctx, g, plan); {
+		case apierrors.IsConflict(err):
+			// Somebody wrote in between. Our view is old; the informer brings the new one shortly.
+			return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
+		case err != nil:
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrl.Result{RequeueAfter: time.Second}, nil
+}
+
+// waits keeps the sentence on the reservation that says what it waits for.
+func (r *reconciler) waits(ctx context.Context, g *gathered, plan reservation.Plan) error {
+	if !g.recorded || plan.Waits == "" {
+		return nil
+	}
+	res := g.res.DeepCopy()
+	before := apimeta.FindStatusCondition(g.res.Status.Conditions, berth.ReservationProgressing)
+	if before != nil && before.Message == plan.Waits {
+		return nil
+	}
+	err := r.status(ctx, res, "Waiting", plan.Waits)
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// farewell takes the condition GangReserved back when the slice is gone, unless it speaks of another reservation by now.
+func (r *reconciler) farewell(ctx context.Context, g *gathered) error {
+	if g.workload == nil || g.workload.DeletionTimestamp != nil {
+		return nil
+	}
+	c := apimeta.FindStatusCondition(g.workload.Status.Conditions, berth.ConditionGangReserved)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Message != adaptkueue.Slice(g.res) || g.Demand.Current && g.Demand.Wanted() {
+		return nil
+	}
+	return r.answer(ctx, g, adaptkueue.Answer{Reason: adaptkueue.ReasonReleased, Message: "released: " + adaptkueue.Slice(g.res)})
+}
+
+// setProgress is the condition Progressing.
+func setProgress(res *berth.GangReservation, why, message string, now time.Time) {
+	apimeta.SetStatusCondition(&res.Status.Conditions, metav1.Condition{
+		Type: berth.ReservationProgressing, Status: metav1.ConditionTrue, Reason: why, Message: message,
+		ObservedGeneration: res.Generation, LastTransitionTime: metav1.NewTime(now),
+	})
+}

@@ -1,0 +1,61 @@
+package controllers
+
+import (
+	resourcev1 "k8s.io/api/resource/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/berth-dev/berth/pkg/cluster"
+	"github.com/berth-dev/berth/pkg/cluster/written"
+	"github.com/berth-dev/berth/pkg/controllers/line"
+	"github.com/berth-dev/berth/pkg/controllers/pool"
+	"github.com/berth-dev/berth/pkg/controllers/reservation"
+	"github.com/berth-dev/berth/pkg/controllers/seating"
+	"github.com/berth-dev/berth/pkg/controllers/shell"
+	"github.com/berth-dev/berth/pkg/controllers/verdict"
+	"github.com/berth-dev/berth/pkg/placement"
+)
+
+// setup adds Berth's controllers. They share one client that sees its own writes, and what they find out of each other.
+func setup(mgr manager.Manager, deps *shell.Dependencies) error {
+	taintRules, err := served(mgr, "DeviceTaintRule")
+	if err != nil {
+		return err
+	}
+	prober := deps.Client
+	own := *deps
+	own.Client = written.New(deps.Client, deps.Live)
+
+	world := cluster.New()
+	board := verdict.NewBoard()
+	backoff := verdict.NewBackoff(deps.Config.Reservation.RetryBackoffBase.Duration, deps.Config.Reservation.RetryBackoffMax.Duration, deps.Now)
+	fence := pool.NewFence()
+
+	if err := pool.Setup(mgr, &own, pool.Options{
+		Fence: fence, Prober: prober, Cluster: world, TaintRules: taintRules, Namespace: deps.Config.LeaderElection.Namespace,
+	}); err != nil {
+		return err
+	}
+	if err := line.Setup(mgr, &own, line.Options{
+		Placer: placement.FirstFit{}, Board: board, Backoff: backoff, Cluster: world, TaintRules: taintRules,
+		NotFenced: fence.NotInForce, Unfenced: fence.Unfenced, Wake: fence.Changed(),
+	}); err != nil {
+		return err
+	}
+	if err := reservation.Setup(mgr, &own, reservation.Options{
+		Board: board, Backoff: backoff, Cluster: world, TaintRules: taintRules,
+	}); err != nil {
+		return err
+	}
+	return seating.Setup(mgr, &own, board)
+}
+
+// served reports whether the API server has a kind of resource.k8s.io/v1; DeviceTaintRule is there from 1.37 on.
+func served(mgr manager.Manager, kind string) (bool, error) {
+	_, err := mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: resourcev1.GroupName, Kind: kind}, resourcev1.SchemeGroupVersion.Version)
+	if apimeta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,58 @@
+package verdict
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// Backoff remembers Workloads whose reservation the API server refused, so that the next try is not at once. It is keyed
+// by the Workload's UID: a new Workload starts afresh.
+type Backoff struct {
+	base, most time.Duration
+	now        func() time.Time
+
+	mu    sync.Mutex
+	tries map[types.UID]try
+}
+
+type try struct {
+	count int
+	until time.Time
+	why   *reason.Refusal
+}
+
+// NewBackoff doubles from base up to most.
+func NewBackoff(base, most time.Duration, now func() time.Time) *Backoff {
+	return &Backoff{base: base, most: most, now: now, tries: map[types.UID]try{}}
+}
+
+// Failed notes a failure.
+func (b *Backoff) Failed(uid types.UID, why *reason.Refusal) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.tries[uid]
+	wait := b.base << min(t.count, 16)
+	b.tries[uid] = try{count: t.count + 1, until: b.now().Add(min(wait, b.most)), why: why}
+}
+
+// Waits returns how long the Workload has to wait still, and for what; zero when it may be tried.
+func (b *Backoff) Waits(uid types.UID) (time.Duration, *reason.Refusal) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t, failed := b.tries[uid]
+	if left := t.until.Sub(b.now()); failed && left > 0 {
+		return left, t.why
+	}
+	return 0, nil
+}
+
+// Forget clears the count after a success or when the Workload is gone.
+func (b *Backoff) Forget(uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.tries, uid)
+}

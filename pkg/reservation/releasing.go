@@ -1,0 +1,105 @@
+package reservation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// releasing is the table of a reservation on its way out. Its order is the order in which a slice becomes free without a
+// moment at which somebody could use it twice:
+//
+//	take Ready back → claims in deletion (nobody can join) → pods gone → doubts recorded → allocation cleared → object gone
+var releasing = []rule{
+	// Kueue can unset quota without resetting checks, and would admit again at once on a Ready that it still finds.
+	{"take-back", func(v View) (Plan, bool) {
+		stale := !v.Demand.Gone && !v.Demand.Deleting && !v.Demand.Finished && v.Demand.Check == CheckReady && v.Demand.Named
+		if !stale {
+			return Plan{}, false
+		}
+		// An admitted gang whose quota, epoch and check all still stand lost its reservation by other hands.
+		if v.Demand.Admitted && v.Demand.Quota && !v.Demand.Evicted {
+			return act(Retry), true
+		}
+		return act(Pending), true
+	}},
+	{"delete-claims", func(v View) (Plan, bool) {
+		open := v.claimsIn(func(c Claim) bool { return c.ours() && !c.Deleting })
+		return act(DeleteClaims, open...), len(open) > 0
+	}},
+	// Strangers are deleted and not waited for. A seated pod behind its gate would wait for ever.
+	{"delete-pods", func(v View) (Plan, bool) {
+		pods := v.podsIn(func(p Pod) bool { return !p.Deleting && !p.Terminal && (p.Stranger || (p.Gated && p.Seated)) })
+		return deletePods(pods), len(pods) > 0
+	}},
+	{"await-pods", func(v View) (Plan, bool) {
+		if !slices.ContainsFunc(v.Claims, func(c Claim) bool { return c.ours() && c.State.Allocated() }) {
+			return Plan{}, false
+		}
+		running := v.podsIn(func(p Pod) bool { return p.MayRun() && (!p.Stranger || p.Seated) })
+		if len(running) == 0 {
+			return Plan{}, false
+		}
+		return Plan{Waits: fmt.Sprintf("%d of the gang's pods may still run: %s", len(running), list(running))}, true
+	}},
+	{"quarantine", func(v View) (Plan, bool) {
+		if !slices.ContainsFunc(v.Claims, func(c Claim) bool { return c.ours() && c.State.Allocated() }) {
+			return Plan{}, false
+		}
+		recorded := map[string]bool{}
+		for _, s := range v.Quarantine {
+			recorded[s.Host] = true
+		}
+		var hosts []string
+		for _, r := range v.Ranks {
+			if r.Doubtful && !r.Present && !r.Ended && !recorded[r.Host] {
+				recorded[r.Host] = true
+				hosts = append(hosts, r.Host)
+			}
+		}
+		if len(hosts) > 0 && !v.Recorded {
+			// There is no object to write the doubt down on, so the claim itself has to keep it.
+			return Plan{Waits: awaitHosts(hosts)}, true
+		}
+		return act(Quarantine, hosts...), len(hosts) > 0
+	}},
+	{"clear", func(v View) (Plan, bool) {
+		ours := v.claimsIn(Claim.ours)
+		return act(ClearClaims, ours...), len(ours) > 0
+	}},
+	{"await-hosts", func(v View) (Plan, bool) {
+		var hosts []string
+		for _, s := range v.Quarantine {
+			if s.Doubtful {
+				hosts = append(hosts, s.Host)
+			}
+		}
+		if len(hosts) == 0 {
+			return Plan{}, false
+		}
+		return Plan{Waits: awaitHosts(hosts)}, true
+	}},
+	{"drop", func(v View) (Plan, bool) { return act(Drop), v.Recorded }},
+}
+
+func awaitHosts(hosts []string) string {
+	slices.Sort(hosts)
+	return "a pod may still run on a host that is not Ready: " + strings.Join(hosts, ", ")
+}
+
+// ours reports whether the object exists and is this reservation's.
+func (c Claim) ours() bool { return c.State != Missing && c.State != Foreign }
+
+// list names up to five pods.
+func list(pods []Pod) string {
+	const most = 5
+	names := make([]string, 0, len(pods))
+	for _, p := range pods {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

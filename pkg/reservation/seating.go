@@ -1,0 +1,164 @@
+package reservation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// MaxEntries is how many entries a ResourceClaim's status.reservedFor holds.
+const MaxEntries = 256
+
+// SeatingView is everything that Seat decides on. It is read only while the reservation serves and every claim is held.
+type SeatingView struct {
+	// Begun: the whole gang was there once; from then on ranks are seated one by one.
+	Begun bool
+	// Expected is the number of pods that Kueue admitted.
+	Expected int
+	// Late: the deadline for the first seating has passed.
+	Late bool
+	// Blocker says why pods are missing, for example "FailedCreate: exceeded quota"; may be empty.
+	Blocker string
+	Claims  []SeatingClaim
+	Pods    []SeatingPod
+}
+
+// SeatingClaim is one ResourceClaim that pods of the gang share.
+type SeatingClaim struct {
+	Name string
+	// Entries are the UIDs of the pods in status.reservedFor.
+	Entries []string
+	// Others counts the entries that are not pods.
+	Others int
+}
+
+// SeatingPod is one pod with a seat in the gang.
+type SeatingPod struct {
+	Name, UID, PodSet string
+	Rank              int
+	Claims            []string
+	Gated             bool
+	Terminal          bool
+	Deleting          bool
+}
+
+// SeatingPlan is the answer of Seat; the parts are done in this order.
+type SeatingPlan struct {
+	// Begin: write down that the gang's pods may run from now on.
+	Begin bool
+	// Enter are the pods to add to each claim, in one write per claim.
+	Enter map[string][]SeatingPod
+	// Ungate are the pods that stand in all of their claims.
+	Ungate []SeatingPod
+	// GiveUp: the gang cannot become complete.
+	GiveUp *reason.Refusal
+	// Waits says in one sentence what seating waits for.
+	Waits string
+}
+
+// Seat says which pods may take their place now.
+//
+// A pod may enter a claim when no other pod of its rank may still run and none has an entry left: the Job controller
+// creates the successor of a rank while its predecessor still terminates.
+func Seat(v SeatingView) SeatingPlan {
+	present := map[string]bool{}
+	for _, p := range v.Pods {
+		if !p.Terminal && !p.Deleting {
+			present[p.seat()] = true
+		}
+	}
+	if !v.Begun && len(present) < v.Expected {
+		missing := fmt.Sprintf("%d of %d pods exist", len(present), v.Expected)
+		if v.Blocker != "" {
+			missing += ", " + v.Blocker
+		}
+		if v.Late {
+			return SeatingPlan{GiveUp: &reason.Refusal{Code: reason.NotSeated, Message: missing}}
+		}
+		return SeatingPlan{Waits: missing}
+	}
+	plan := SeatingPlan{Begin: !v.Begun, Enter: map[string][]SeatingPod{}}
+	entered := v.entered()
+	free := v.free()
+	var waiting []string
+	for _, p := range v.Pods {
+		if p.Terminal || p.Deleting || !p.Gated {
+			continue
+		}
+		var missing []string
+		for _, c := range p.Claims {
+			if !entered[c][p.UID] {
+				missing = append(missing, c)
+			}
+		}
+		switch {
+		case len(missing) == 0:
+			plan.Ungate = append(plan.Ungate, p)
+		case v.contested(p):
+			waiting = append(waiting, fmt.Sprintf("rank %d waits for its predecessor to end", p.Rank))
+		case slices.ContainsFunc(missing, func(c string) bool { return free[c] <= 0 }):
+			waiting = append(waiting, fmt.Sprintf("rank %d waits for a place in its claim", p.Rank))
+		default:
+			for _, c := range missing {
+				plan.Enter[c] = append(plan.Enter[c], p)
+				free[c]--
+			}
+			plan.Ungate = append(plan.Ungate, p)
+		}
+	}
+	slices.Sort(waiting)
+	plan.Waits = strings.Join(waiting, "; ")
+	return plan
+}
+
+func (p SeatingPod) seat() string { return fmt.Sprintf("%s/%d", p.PodSet, p.Rank) }
+
+// entered says by claim which pods stand in it.
+func (v SeatingView) entered() map[string]map[string]bool {
+	in := map[string]map[string]bool{}
+	for _, c := range v.Claims {
+		in[c.Name] = map[string]bool{}
+		for _, uid := range c.Entries {
+			in[c.Name][uid] = true
+		}
+	}
+	return in
+}
+
+// free counts the places left in each claim.
+func (v SeatingView) free() map[string]int {
+	free := map[string]int{}
+	for _, c := range v.Claims {
+		free[c.Name] = MaxEntries - len(c.Entries) - c.Others
+	}
+	return free
+}
+
+// contested reports whether somebody of the same rank may still run or has not left one of the pod's claims. An entry of a
+// pod that is not known any more may be of any rank, so it keeps all newcomers of that claim waiting until it is removed.
+func (v SeatingView) contested(p SeatingPod) bool {
+	known := map[string]SeatingPod{}
+	for _, o := range v.Pods {
+		known[o.UID] = o
+		if o.UID != p.UID && o.seat() == p.seat() && !o.Terminal && (!o.Gated || !p.older(o)) {
+			return true
+		}
+	}
+	for _, c := range v.Claims {
+		if !slices.Contains(p.Claims, c.Name) {
+			continue
+		}
+		for _, uid := range c.Entries {
+			o, exists := known[uid]
+			if !exists || (o.UID != p.UID && o.seat() == p.seat()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// older breaks the tie between two gated pods of one rank: exactly one of them may go first.
+func (p SeatingPod) older(o SeatingPod) bool { return p.UID < o.UID }

@@ -1,0 +1,55 @@
+package reservation
+
+import "github.com/berth-dev/berth/pkg/reason"
+
+// Plan is the answer of Next.
+type Plan struct {
+	// Rule names the rule that decided, for logs and tests.
+	Rule string
+	// Steps in order; a failing step ends the plan.
+	Steps []Step
+	// Waits says in one stable sentence what the reservation waits for; empty when it waits for nothing.
+	Waits string
+}
+
+// Step is one act of the shell. Every act is conditioned on the version that the View was read from.
+type Step struct {
+	Do Act
+	// Names of claims or pods that the act is about.
+	Names []string
+	// Because is set for Release, Retry and Pending.
+	Because *reason.Refusal
+}
+
+// Act is the kind of a step.
+type Act string
+
+// Acts.
+const (
+	// CreateClaims creates the named claims, with finalizer and story and without allocation.
+	CreateClaims Act = "CreateClaims"
+	// Allocate re-reads all intents and then allocates the named claims, each with the hold in the same write.
+	Allocate Act = "Allocate"
+	// Hold puts the Workload's entry back.
+	Hold Act = "Hold"
+	// Ready writes check Ready with podSetUpdates and GangReserved True.
+	Ready Act = "Ready"
+	// Record writes the phase Reserved.
+	Record Act = "Record"
+	// Retry writes check Retry: Kueue evicts the Workload as a whole.
+	Retry Act = "Retry"
+	// Release writes phase Releasing.
+	Release Act = "Release"
+	// Pending takes a Ready back: no admission on a released reservation.
+	Pending Act = "Pending"
+	// DeleteClaims asks for deletion; our finalizer keeps the object and its allocation.
+	DeleteClaims Act = "DeleteClaims"
+	// DeletePods removes strangers, and pods that were seated but never ungated.
+	DeletePods Act = "DeletePods"
+	// Quarantine records the named hosts.
+	Quarantine Act = "Quarantine"
+	// ClearClaims takes allocation and reservedFor off in one write, then the finalizer.
+	ClearClaims Act = "ClearClaims"
+	// Drop removes the reservation itself.
+	Drop Act = "Drop"
+)
