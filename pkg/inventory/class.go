@@ -83,10 +83,11 @@ func (inv *Inventory) class(m ClassMatch) *Class {
 	switch {
 	case len(c.Devices) > 0 || len(c.Withheld) > 0:
 		c.State = ClassManaged
+	case m.Unmanaged:
+		// Selectors written for another driver often fail on managed devices; that is no business of ours.
+		c.State = ClassUnmanaged
 	case m.Problem != "":
 		c.State = ClassBroken
-	case m.Unmanaged:
-		c.State = ClassUnmanaged
 	default:
 		c.State = ClassEmpty
 	}
