@@ -10,8 +10,9 @@ COPY cmd cmd
 # The manifests are compiled in.
 COPY config config
 COPY pkg pkg
+ARG RELEASE=
 # No shell, no C library: CGO_ENABLED=0 makes the program stand alone.
-RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /berth-controller ./cmd/berth-controller
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.release=$RELEASE" -o /berth-controller ./cmd/berth-controller
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

@@ -30,6 +30,8 @@ BENCH_TIME ?= 1s
 BENCH_BASE ?=
 LINT_TIMEOUT ?= 20m
 IMAGE ?= berth-controller:dev
+# What the commands call themselves. Empty (no tag, no git): what Go knows of the build.
+RELEASE ?= $(shell git describe --tags --dirty 2>/dev/null)
 # Non-empty: `make verify` accepts changes that are not committed. `make test` sets it, except in CI.
 ALLOW_DIRTY ?=
 
@@ -119,7 +121,7 @@ bench: $(BENCHSTAT) ## Benchmarks, summed up by benchstat; BENCH_BASE=<file> com
 .PHONY: build
 build: ## Build the commands into bin/
 	@mkdir -p bin
-	go build -trimpath -o bin/ ./cmd/...
+	go build -trimpath -ldflags='-X main.release=$(RELEASE)' -o bin/ ./cmd/...
 	go build ./...
 
 .PHONY: generate
@@ -141,7 +143,7 @@ components: ## Build etcd, Kubernetes, Kueue and KWOK from their pins (minutes t
 
 .PHONY: image
 image: ## Build the controller's image (needs docker)
-	docker build -t $(IMAGE) .
+	docker build --build-arg RELEASE='$(RELEASE)' -t $(IMAGE) .
 
 .PHONY: help
 help: ## This list
