@@ -39,6 +39,7 @@ const (
 	berth     = "system:serviceaccount:berth-system:berth-controller"
 	editor    = "erin"  // the built-in edit role (its source: kube-controller-manager is not there to aggregate)
 	carla     = "carla" // cluster-admin by RBAC
+	admin     = "admin" // a member of system:masters
 	scheduler = "system:kube-scheduler"
 	claimsCtl = "system:serviceaccount:kube-system:resource-claim-controller"
 	jobCtl    = "system:serviceaccount:kube-system:job-controller"
@@ -147,8 +148,11 @@ func (w *world) awaitProbe(ctx context.Context) error {
 // as acts as a user by impersonation; RBAC says what the user may do.
 func (w *world) as(t *testing.T, user string) client.Client {
 	t.Helper()
-	if user == berth {
+	switch user {
+	case berth:
 		return w.berth
+	case admin:
+		return w.admin
 	}
 	var groups []string
 	if parts := strings.Split(user, ":"); len(parts) == 4 && parts[1] == "serviceaccount" {

@@ -31,7 +31,7 @@ func job(namespace, name string, change ...func(*batchv1.Job)) *batchv1.Job {
 	return j
 }
 
-// admitted writes into a template what Kueue writes for Berth: four hosts, one claim for all.
+// admitted writes into a template what Kueue writes for Berth: the hosts of tpu-4x4-00, one claim for all.
 func admitted(j *batchv1.Job) {
 	t := &j.Spec.Template
 	t.Labels = maps.Clone(t.Labels) // the API server has put the selector's labels there
@@ -41,7 +41,7 @@ func admitted(j *batchv1.Job) {
 	t.Labels[v1alpha1.LabelReservation] = "gang-1"
 	t.Annotations = map[string]string{
 		v1alpha1.AnnotationContract: "v1",
-		v1alpha1.AnnotationHosts:    "node-0,node-1,node-2,node-3",
+		v1alpha1.AnnotationHosts:    "node-0,node-1,node-4,node-5",
 		"claim.berth.dev/tpu":       "berth.gang-1-tpu/4",
 	}
 }

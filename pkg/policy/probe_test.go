@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -204,4 +205,35 @@ func TestProbeWithoutPolicies(t *testing.T) {
 	if got.Verdict != policy.Unclear || !strings.Contains(got.Message, "was refused by berth-claims") {
 		t.Error(got)
 	}
+}
+
+// Why the policies must go before the custom resource definitions.
+func TestFenceWithoutItsParametersFailsClosed(t *testing.T) {
+	c := cluster.ForTest(t, cluster.Options{Without: cluster.OnlyAPIServer})
+	ctx := t.Context()
+	w, err := install(ctx, c)
+	must(t, err)
+	ns := w.namespace(t)
+	free := claim(ns, "free")
+	w.create(t, admin, free)
+	allocate := func() error {
+		changed := free.DeepCopy()
+		allocated("other.example.com", "p")(changed)
+		return w.as(t, scheduler).Status().Update(ctx, changed, client.DryRunAll)
+	}
+	must(t, allocate())
+	must(t, w.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+		Delete(ctx, "acceleratorpools.berth.dev", metav1.DeleteOptions{}))
+	t.Log("a running API server goes on with no AcceleratorPools; one that starts does not know the kind")
+	must(t, c.Process(cluster.APIServer).Restart(ctx))
+	eventually(t, "no claim can be allocated", func(context.Context) (bool, error) {
+		err := allocate()
+		if err != nil && strings.Contains(err.Error(), "'berth-claim-status'") && strings.Contains(err.Error(), "failed to configure") {
+			t.Log(err)
+			return true, nil
+		}
+		return false, err
+	})
+	must(t, w.admin.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.ClaimStatus}}))
+	eventually(t, "the fence is down", func(context.Context) (bool, error) { return allocate() == nil, nil })
 }

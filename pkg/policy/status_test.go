@@ -57,7 +57,7 @@ func TestOnlyBerthAllocatesFromAFencedPool(t *testing.T) {
 		{scheduler, "named.example.com", "pod-b", "named"},
 		{"my-scheduler", "named.example.com", "pod-b", "named"},
 		{carla, "named.example.com", "pod-a", "named"},
-		{"admin", "named.example.com", "pod-a", "named"},
+		{admin, "named.example.com", "pod-a", "named"},
 		{berth, "named.example.com", "pod-a", ""},
 		// Names are exact.
 		{scheduler, "named.example.com", "pod-a2", ""},
@@ -120,9 +120,6 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: my-scheduler}]
 `))
 	}
-	if user == "admin" {
-		return w.admin
-	}
 	return w.as(t, user)
 }
 
@@ -133,11 +130,11 @@ func TestAdminAccessTakesNothing(t *testing.T) {
 		`, labels: {resource.kubernetes.io/admin-access: "true"}}}`))
 	w.pools(t, acceleratorPool("admin-access", "whole.example.com", v1alpha1.FenceEnforce, nil))
 
-	admin := claim(ns, "monitor", func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.AdminAccess = ptr.To(true) })
-	w.create(t, editor, admin)
-	allocated("whole.example.com", "p")(admin)
-	admin.Status.Allocation.Devices.Results[0].AdminAccess = ptr.To(true)
-	expect(t, w.as(t, scheduler).Status().Update(t.Context(), admin), "", "")
+	monitor := claim(ns, "monitor", func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.AdminAccess = ptr.To(true) })
+	w.create(t, editor, monitor)
+	allocated("whole.example.com", "p")(monitor)
+	monitor.Status.Allocation.Devices.Results[0].AdminAccess = ptr.To(true)
+	expect(t, w.as(t, scheduler).Status().Update(t.Context(), monitor), "", "")
 
 	t.Log("a result that claims adminAccess for a request without it is not believed")
 	forged := claim(ns, "forged")
