@@ -33,6 +33,8 @@ type AcceleratorPool struct {
 // AcceleratorPoolSpec selects the DRA pools of one driver.
 //
 // +kubebuilder:validation:XValidation:rule="self.driver == oldSelf.driver",message="driver cannot be changed: create another AcceleratorPool and delete this one"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostHold) || self.hostHold == 'None'",message="hostHold NodeTaint is reserved for a later release: leave hostHold out"
+// +kubebuilder:validation:XValidation:rule="!has(self.interconnect)",message="interconnect is reserved for a later release: leave it out"
 type AcceleratorPoolSpec struct {
 	// driver is the DRA driver's name as in ResourceSlice.spec.driver, for example tpu.example.com. It is compared
 	// exactly.
@@ -53,7 +55,8 @@ type AcceleratorPoolSpec struct {
 	// +kubebuilder:default=Enforce
 	Fence FenceMode `json:"fence,omitempty"`
 
-	// hostHold says whether reserved hosts are also tainted so that pods outside the gang stay away.
+	// hostHold says whether reserved hosts are also tainted so that pods outside the gang stay away. This release
+	// serves None only.
 	// +optional
 	// +kubebuilder:default=None
 	HostHold HostHoldMode `json:"hostHold,omitempty"`
@@ -64,7 +67,7 @@ type AcceleratorPoolSpec struct {
 	// +kubebuilder:validation:MaxLength=317
 	RankLabel string `json:"rankLabel,omitempty"`
 
-	// interconnect names what ties hosts into one domain, for gangs of single-host devices.
+	// interconnect names what ties hosts into one domain, for gangs of single-host devices. This release refuses it.
 	// +optional
 	Interconnect *Interconnect `json:"interconnect,omitempty"`
 }
