@@ -3,6 +3,8 @@ package inventory
 import (
 	"cmp"
 	"slices"
+
+	"github.com/berth-dev/berth/pkg/reason"
 )
 
 // ClassState is how a DeviceClass relates to managed hardware.
@@ -36,7 +38,8 @@ type Class struct {
 	// Devices of usable pools, by pool and name in natural order. It is the only list that devices may be given out
 	// from.
 	Devices []*Device
-	// Withheld are pools with a Problem whose published devices the class selects.
+	// Withheld are pools with a Problem whose published devices the class selects. For a class that selects nothing
+	// they are the incomplete pools: its devices may be among those that are still to come.
 	Withheld []*Pool
 }
 
@@ -90,6 +93,11 @@ func (inv *Inventory) class(m ClassMatch) *Class {
 		c.State = ClassBroken
 	default:
 		c.State = ClassEmpty
+		for _, p := range inv.pools {
+			if p.Problem != nil && p.Problem.Code == reason.PoolIncomplete {
+				c.Withheld = append(c.Withheld, p)
+			}
+		}
 	}
 	return c
 }

@@ -225,13 +225,17 @@ func list(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 }
 
-// withheld is the refusal of a class whose fitting devices are all in pools with a problem.
+// withheld is the refusal of a class whose fitting devices are, or may be, all in pools with a problem.
 func withheld(c *inventory.Class) *reason.Refusal {
 	if len(c.Withheld) == 0 {
 		return refuse(reason.ShapeUnknown, "DeviceClass %s selects no device that is published now", c.Name)
 	}
 	groups := group(nil, c.Withheld)
-	r := refuse(groups[0].code, "no %s can be given out: %s", c.Name, groups[0].pool.Problem.Message)
+	what := "no " + c.Name + " can be given out"
+	if c.State == inventory.ClassEmpty {
+		what = "no " + c.Name + " is published"
+	}
+	r := refuse(groups[0].code, "%s: %s", what, groups[0].pool.Problem.Message)
 	for _, g := range groups {
 		r.Evidence = append(r.Evidence, g.evidence...)
 	}

@@ -116,6 +116,9 @@ func checkClass(c *inventory.Class) *reason.Refusal {
 	case inventory.ClassBroken:
 		return refuse(reason.ShapeUnknown, "DeviceClass %s cannot be evaluated: %s", c.Name, c.Problem)
 	case inventory.ClassEmpty:
+		if len(c.Withheld) > 0 {
+			return withheld(c)
+		}
 		return refuse(reason.ShapeUnknown, "DeviceClass %s selects no device that is published now", c.Name)
 	case inventory.ClassUnmanaged:
 		return refuse(reason.ShapeUnknown, "DeviceClass %s selects no device of an AcceleratorPool", c.Name)
