@@ -5,9 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/zapr"
-	"go.uber.org/zap/zaptest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,9 +89,4 @@ func (c *Controller) Stop() error {
 	err := <-c.done
 	c.done <- err
 	return err
-}
-
-// Logger writes to the test's log.
-func Logger(t testing.TB) logr.Logger {
-	return zapr.NewLogger(zaptest.NewLogger(t))
 }
