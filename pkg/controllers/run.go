@@ -103,6 +103,7 @@ func New(o Options) (*Controller, error) {
 		Ready:    takeover.Wait,
 		Config:   o.Config,
 		Recorder: mgr.GetEventRecorder(component),
+		Metrics:  metrics,
 		Log:      o.Logger,
 		Now:      time.Now,
 		Term:     guard.Term(),

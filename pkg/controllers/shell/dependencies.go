@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/berth-dev/berth/pkg/api/config/v1alpha1"
+	"github.com/berth-dev/berth/pkg/observability"
 )
 
 // Dependencies are the same for all controllers of one process. None is nil.
@@ -33,6 +34,9 @@ type Dependencies struct {
 
 	// Recorder writes events on users' objects. Events are not guarded: they decide nothing.
 	Recorder events.EventRecorder
+
+	// Metrics are the process's numbers; several Controllers in one process share them.
+	Metrics *observability.Metrics
 
 	// Log is the process's logger.
 	Log logr.Logger
