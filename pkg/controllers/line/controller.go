@@ -92,12 +92,16 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err := r.Ready(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	begun := r.Now()
 	v, err := r.gather(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.judge(v)
 	s := decide(v, fenced{r.Placer, v.unfenced})
+	r.Metrics.ObservePass(r.Now().Sub(begun))
+	r.Metrics.SetWaiting(s.waiting)
+	r.Metrics.SetReservations(v.phases())
 	return ctrl.Result{RequeueAfter: s.again}, r.apply(ctx, s)
 }
 

@@ -23,6 +23,8 @@ type steps struct {
 	reserve []*berth.GangReservation
 	// answers to Workloads that get no reservation now.
 	answers []answer
+	// waiting counts the gangs that get nothing now, by reason.
+	waiting map[string]int
 	// again is when a pass is due although nothing changes; zero means never.
 	again time.Duration
 }
@@ -42,7 +44,7 @@ type waiting struct {
 
 // decide is one pass: a pure function of the view, apart from charging the view's own ledger.
 func decide(v *view, placer placement.Placer) steps {
-	var s steps
+	s := steps{waiting: map[string]int{}}
 	queue := map[types.UID]waiting{}
 	var entries []line.Entry
 	for _, wl := range v.snapshot.Workloads {
@@ -132,6 +134,7 @@ func (v *view) stale(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *st
 
 // refuse tells a Workload why it waits; for ever, unless the refusal is final or the configuration limits the wait.
 func (v *view) refuse(wl *kueue.Workload, check *kueue.AdmissionCheckState, why *reason.Refusal, s *steps) {
+	s.waiting[string(why.Code)]++
 	state := kueue.CheckStatePending
 	if why.Code.Final() {
 		state = kueue.CheckStateRejected

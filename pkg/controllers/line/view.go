@@ -92,6 +92,19 @@ func (v *view) hostsHeld() map[string]int {
 	return held
 }
 
+// phases counts the reservations by phase.
+func (v *view) phases() map[string]int {
+	count := map[string]int{}
+	for _, r := range v.snapshot.Reservations {
+		phase := r.Status.Phase
+		if phase == "" {
+			phase = berth.PhasePlanned
+		}
+		count[string(phase)]++
+	}
+	return count
+}
+
 // noFitTimeout is how long a gang of the check keeps its quota without a slice; zero means for ever.
 func (v *view) noFitTimeout(check *kueue.AdmissionCheck) time.Duration {
 	if check == nil || check.Spec.Parameters == nil {
