@@ -151,8 +151,10 @@ func (s *Scene) Eventually(what string, check func(context.Context) error) {
 
 // Await polls a condition on the API server until it holds or Patience ends.
 func (s *Scene) Await(ctx context.Context, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	// The last look may end after Patience: one that the client gives up would hide what the looks before it found.
+	ctx, cancel := context.WithTimeout(ctx, Patience+10*time.Second)
 	defer cancel()
+	end := time.After(Patience)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -162,6 +164,8 @@ func (s *Scene) Await(ctx context.Context, check func(context.Context) error) er
 		}
 		select {
 		case <-ctx.Done():
+			return err
+		case <-end:
 			return err
 		case <-tick.C:
 		}

@@ -85,6 +85,10 @@ func (v *View) ofClaim(c *resourcev1.ResourceClaim) []ledger.Holding {
 	uid := ReservationUID(c)
 	record := RecordedDevices(c)
 	owner := c.Namespace + "/" + c.Name
+	if name := c.Labels[berth.LabelReservation]; uid != "" && name != "" {
+		// The reservation stands for its claims, so that what is said of it does not change when they appear.
+		owner = c.Namespace + "/" + name
+	}
 	var out []ledger.Holding
 	for _, r := range c.Status.Allocation.Devices.Results {
 		pool := inventory.PoolID{Driver: r.Driver, Name: r.Pool}

@@ -316,6 +316,7 @@ func TestHoldings(t *testing.T) { // Scenario 30.
 	forged := dratest.Claim("x", "not-ours", dratest.Result(driver, "pod-a", "d"))
 	forged.Annotations = map[string]string{berth.AnnotationReservationUID: "uid"}
 	ours := dratest.Claim("ml", "berth.a-0", dratest.Result(driver, "pod-a", "gone"))
+	ours.Labels = map[string]string{berth.LabelReservation: "a"}
 	ours.Annotations = map[string]string{
 		berth.AnnotationReservationUID: "uid",
 		berth.AnnotationDevices:        `[{"request":"r","driver":"tpu.example.com","pool":"pod-a","device":"gone","generation":1,"hosts":["node-2"],"charge":[{"counterSet":"cs","counter":"h","milli":4000}]}]`,
@@ -330,7 +331,7 @@ func TestHoldings(t *testing.T) { // Scenario 30.
 	for _, h := range read(s).Holdings(s, nil) {
 		got[h.Owner] = h.Device + " " + h.Reservation
 		switch h.Owner {
-		case "ml/berth.a-0":
+		case "ml/a":
 			if len(h.Charge) != 1 || h.Charge[0].Milli != 4000 || h.Hosts[0] != "node-2" {
 				t.Errorf("%+v", h)
 			}
@@ -340,7 +341,7 @@ func TestHoldings(t *testing.T) { // Scenario 30.
 			}
 		}
 	}
-	want := map[string]string{"x/not-ours": "d ", "ml/berth.a-0": "gone uid", "x/gone": "also-gone "}
+	want := map[string]string{"x/not-ours": "d ", "ml/a": "gone uid", "x/gone": "also-gone "}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
