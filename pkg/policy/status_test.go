@@ -99,6 +99,37 @@ func TestOnlyBerthAllocatesFromAFencedPool(t *testing.T) {
 		expect(t, w.as(t, scheduler).Status().Update(t.Context(), c), policy.ClaimStatus,
 			leavesToBerth("d", "p", "whole.example.com", ns+"/two-results", "whole"))
 	})
+	t.Run("the largest selector and claim stay within the cost limits", func(t *testing.T) {
+		selector := &v1alpha1.PoolSelector{}
+		for i := range 256 {
+			selector.Names = append(selector.Names, fmt.Sprintf("%s%03d", strings.Repeat("n", 250), i))
+		}
+		for i := range 64 {
+			selector.Prefixes = append(selector.Prefixes, fmt.Sprintf("%s%02d", strings.Repeat("p", 240), i))
+		}
+		w.pools(t, acceleratorPool("largest", "largest.example.com", "", selector))
+		c := claim(ns, "largest", func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests[0].Exactly.Count = 32 })
+		w.create(t, editor, c)
+		fill := func(last string) {
+			allocated("largest.example.com", "")(c)
+			results := &c.Status.Allocation.Devices.Results
+			*results = nil
+			for i := range 32 {
+				pool := fmt.Sprintf("%s%02dx", strings.Repeat("p", 240), 64+i)
+				if i == 31 {
+					pool = last
+				}
+				*results = append(*results, resourcev1.DeviceRequestAllocationResult{
+					Request: "tpu", Driver: "largest.example.com", Pool: pool, Device: fmt.Sprintf("d%d", i),
+				})
+			}
+		}
+		fill(selector.Names[255])
+		expect(t, w.as(t, scheduler).Status().Update(t.Context(), c.DeepCopy()), policy.ClaimStatus,
+			leavesToBerth("d31", selector.Names[255], "largest.example.com", ns+"/largest", "largest"))
+		fill("other")
+		must(t, w.as(t, scheduler).Status().Update(t.Context(), c))
+	})
 	t.Run("a patch is a write too", func(t *testing.T) {
 		c := claim(ns, "patched")
 		w.create(t, editor, c)
