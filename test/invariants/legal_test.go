@@ -1,0 +1,209 @@
+package invariants_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/test/invariants"
+)
+
+// legal ends the watch and fails if anything was said.
+func (f *fixture) legal() {
+	f.t.Helper()
+	for _, text := range f.rec.finish() {
+		f.t.Errorf("a false alarm: %s", text)
+	}
+}
+
+// histories break nothing, each near to where another would.
+var histories = []struct {
+	name string
+	play func(f *fixture)
+}{
+	{"a whole life", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left", "right").allocate().phase(v1alpha1.PhaseReserved).state(kueue.CheckStateReady)
+		p0, p1 := g.pod("p0", 0, "n0"), g.pod("p1", 1, "n1")
+		g.phase(v1alpha1.PhaseHandedOver)
+		f.podPhase(p0, corev1.PodSucceeded)
+		f.podPhase(p1, corev1.PodFailed)
+		meta.SetStatusCondition(&g.workload.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: "Test"})
+		f.must(f.client.Status().Update(f.ctx, g.workload))
+		g.release() // the check of a finished Workload stays Ready
+	}},
+	{"evicted and admitted elsewhere", func(f *fixture) {
+		workload := f.workload("a")
+		old := f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady)
+		p := old.pod("p", 0, "n0")
+		old.phase(v1alpha1.PhaseHandedOver)
+		f.podPhase(p, corev1.PodRunning)
+		old.state(kueue.CheckStatePending).phase(v1alpha1.PhaseReleasing)
+		// Another admission is served while the old pod still terminates.
+		fresh := f.reserve(workload, epoch2, "right").allocate().state(kueue.CheckStateReady)
+		q := fresh.pod("q", 0, "n1")
+		fresh.phase(v1alpha1.PhaseHandedOver)
+		f.podPhase(q, corev1.PodRunning)
+		f.delete(p)
+		old.release()
+	}},
+	{"a pod of the old template after the eviction", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate().state(kueue.CheckStateReady).state(kueue.CheckStatePending)
+		g.pod("late", 0, "")
+	}},
+	{"Workload deleted under a Ready check", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate()
+		g.workload.Finalizers = []string{kueue.ResourceInUseFinalizerName}
+		f.must(f.client.Update(f.ctx, g.workload))
+		g.state(kueue.CheckStateReady)
+		f.delete(g.workload)
+		g.release()
+		f.unfinalize(g.workload)
+		f.must(f.watcher.AwaitNoTrace(f.ctx, g.workload.UID))
+	}},
+	{"quota unset while Ready is stale", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate().state(kueue.CheckStateReady)
+		g.workload.Status.Conditions[0].Status = metav1.ConditionFalse
+		f.must(f.client.Status().Update(f.ctx, g.workload))
+		g.state(kueue.CheckStatePending)
+		g.release()
+	}},
+	{"pinned claim deleted by hand stays", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate().state(kueue.CheckStateReady)
+		f.delete(g.claims[0])
+		g.state(kueue.CheckStateRetry)
+		g.clear(0)
+	}},
+	{"the same share again after it was free", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "whole").allocate()
+		g.release()
+		f.reserve(f.workload("b"), epoch1, "left").allocate()
+		f.reserve(f.workload("c"), epoch1, "right").allocate()
+	}},
+	{"admin access takes nothing", func(f *fixture) {
+		f.reserve(f.workload("a"), epoch1, "whole").allocate()
+		f.must(f.client.Patch(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.ns}},
+			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}`))))
+		admin := f.claim("admin")
+		admin.Spec.Devices.Requests[0].Exactly.AdminAccess = ptr.To(true)
+		f.must(f.client.Create(f.ctx, admin))
+		admin.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{
+			Results: []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: driver, Pool: f.ns, Device: "left", AdminAccess: ptr.To(true)}},
+		}}
+		f.must(f.client.Status().Update(f.ctx, admin))
+	}},
+	{"others overdraw where no fence is", func(f *fixture) {
+		f.fence(v1alpha1.FenceObserve)
+		f.reserve(f.workload("a"), epoch1, "whole").allocate()
+		foreign := f.claim("foreign")
+		f.must(f.client.Create(f.ctx, foreign))
+		f.allocate(foreign, "left")
+	}},
+	{"driver lowers counters under an allocation", func(f *fixture) {
+		f.publish(1, "2", "whole", "left", "right", "solo")
+		f.reserve(f.workload("a"), epoch1, "left").allocate()
+		f.publish(1, "0", "whole", "left", "right", "solo")
+		f.reserve(f.workload("b"), epoch1, "right").allocate() // it cannot have known
+	}},
+	{"stranger in reservedFor", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate()
+		stranger := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: "stranger"},
+			Spec:       corev1.PodSpec{NodeName: "n0", Containers: []corev1.Container{{Name: "c", Image: "none"}}},
+		}
+		f.must(f.client.Create(f.ctx, stranger))
+		g.claims[0].Status.ReservedFor = append(g.claims[0].Status.ReservedFor,
+			resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: "stranger", UID: stranger.UID})
+		f.must(f.client.Status().Update(f.ctx, g.claims[0]))
+		g.clear(0)
+	}},
+	{"pod forced away from a healthy host", func(f *fixture) {
+		f.node("healthy", corev1.ConditionTrue)
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate()
+		p := g.podAfterReady("p", 0, "healthy")
+		f.podPhase(p, corev1.PodRunning)
+		f.delete(p)
+		g.clear(0)
+	}},
+	{"pod forced away from a lost host in quarantine", func(f *fixture) {
+		f.node("lost", corev1.ConditionUnknown)
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate()
+		p := g.podAfterReady("p", 0, "lost")
+		f.podPhase(p, corev1.PodRunning)
+		f.delete(p)
+		g.quarantine("lost")
+		g.clear(0)
+	}},
+	{"pod forced away from a lost host that came back", func(f *fixture) {
+		node := f.node("back", corev1.ConditionUnknown)
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate()
+		p := g.podAfterReady("p", 0, "back")
+		f.podPhase(p, corev1.PodRunning)
+		f.delete(p)
+		f.nodeReady(node, corev1.ConditionTrue)
+		g.clear(0)
+	}},
+	{"successor of a rank after its predecessor", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left", "right").allocate().state(kueue.CheckStateReady)
+		p := g.pod("p", 0, "n0")
+		g.pod("other-rank", 1, "n1")
+		g.pod("gated", 0, "")
+		f.podPhase(p, corev1.PodFailed)
+		g.pod("q", 0, "n0")
+	}},
+	{"a planned target", func(f *fixture) {
+		f.reserve(f.workload("a"), epoch1, "whole").allocate()
+		f.reserve(f.workload("b"), epoch1, "whole").phase(v1alpha1.PhasePlanned)
+	}},
+}
+
+func TestLegalHistoriesRaiseNothing(t *testing.T) {
+	for _, h := range histories {
+		t.Run(h.name, func(t *testing.T) {
+			f := newFixture(t)
+			h.play(f)
+			f.legal()
+		})
+	}
+}
+
+// What a watcher finds when it comes is not held against anybody.
+func TestLateWatcher(t *testing.T) {
+	f := newFixture(t, invariants.Without(1))
+	g := f.reserve(f.workload("a"), epoch1, "left").allocate().state(kueue.CheckStateReady)
+	f.reserve(f.workload("b"), epoch1, "whole").allocate()
+	f.legal()
+	f.watch()
+	p := g.pod("p", 0, "n0")
+	f.podPhase(p, corev1.PodSucceeded)
+	g.state(kueue.CheckStatePending)
+	g.release()
+	f.legal()
+}
+
+// Quick lives, one after the other on the same devices: what the watches deliver out of order is no breach.
+func TestManyLives(t *testing.T) {
+	f := newFixture(t, invariants.WithTraceGrace(time.Nanosecond))
+	began := time.Now()
+	lives := 0
+	for ; lives < 40 && time.Since(began) < limit; lives++ {
+		g := f.reserve(f.workload("w"), fmt.Sprintf("%010x", lives), "whole").allocate().state(kueue.CheckStateReady)
+		p := g.pod("p", 0, "n0")
+		g.phase(v1alpha1.PhaseHandedOver)
+		f.podPhase(p, corev1.PodSucceeded)
+		f.delete(p)
+		g.state(kueue.CheckStatePending)
+		g.release()
+		f.delete(g.workload)
+	}
+	f.legal()
+	t.Logf("%d lives in %s", lives, time.Since(began).Round(time.Millisecond))
+}

@@ -1,0 +1,163 @@
+package invariants
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-dev/berth/pkg/api/v1alpha1"
+)
+
+// memory is what must be known for longer than histories are kept.
+type memory struct {
+	pinned map[types.UID]*pinnedClaim // by claim
+	pods   map[types.UID]*podStory
+	ranks  map[rankKey]map[types.UID]version // pods that run
+	nodes  map[string][]nodeTurn
+	pools  map[poolKey]*pool
+	// users are the claims that ever held a device of a pool.
+	users map[poolKey]map[types.NamespacedName]bool
+
+	naming    map[types.UID][]naming             // by Workload
+	releasing map[types.UID]uint64               // by reservation: since which revision
+	served    map[types.NamespacedName]types.UID // reservation names that a Ready check has named
+	gone      map[types.UID]time.Time            // Workloads
+	podGone   map[types.NamespacedName]time.Time // by reservation: its last pod
+	born      map[types.UID]bool                 // Workloads that were created under our eyes
+}
+
+func newMemory() memory {
+	return memory{
+		pinned:    map[types.UID]*pinnedClaim{},
+		pods:      map[types.UID]*podStory{},
+		ranks:     map[rankKey]map[types.UID]version{},
+		nodes:     map[string][]nodeTurn{},
+		pools:     map[poolKey]*pool{},
+		users:     map[poolKey]map[types.NamespacedName]bool{},
+		naming:    map[types.UID][]naming{},
+		releasing: map[types.UID]uint64{},
+		served:    map[types.NamespacedName]types.UID{},
+		gone:      map[types.UID]time.Time{},
+		podGone:   map[types.NamespacedName]time.Time{},
+		born:      map[types.UID]bool{},
+	}
+}
+
+// pinnedClaim is a claim of Berth's. Once a claim was one it stays one, whatever is later taken off it.
+type pinnedClaim struct {
+	workload       string
+	workloadUID    types.UID
+	reservation    string
+	reservationUID types.UID
+	epoch          string
+	// pods that ever stood in its reservedFor, by UID.
+	pods map[types.UID]string
+}
+
+// podStory is how one pod fared.
+type podStory struct {
+	namespace, name string
+	reservation     string // of its label
+	controlled      bool   // it has a controller
+	node            string // empty while it is not bound
+	// terminal and gone are the earliest revisions at which it may have become so; 0: not yet.
+	terminal, gone uint64
+	obj            *corev1.Pod // its newest version; nil once it is gone
+}
+
+// nodeTurn is a change in whether a pod that cannot be seen may still run on a node.
+type nodeTurn struct {
+	rv    uint64
+	alive bool // Ready, or certainly dead: gone or out of service. In any case nothing is hidden there.
+}
+
+// naming is a reservation that a Ready check began to name.
+type naming struct {
+	rv          uint64
+	reservation string
+}
+
+// pin remembers a claim if it is Berth's, and the pods it serves.
+func (m *memory) pin(c *resourcev1.ResourceClaim) *pinnedClaim {
+	p := m.pinned[c.UID]
+	if p == nil {
+		uid := c.Annotations[v1alpha1.AnnotationWorkloadUID]
+		reservation := c.Labels[v1alpha1.LabelReservation]
+		if len(c.Name) < len(v1alpha1.ClaimNamePrefix) || c.Name[:len(v1alpha1.ClaimNamePrefix)] != v1alpha1.ClaimNamePrefix ||
+			uid == "" || reservation == "" {
+			return nil
+		}
+		p = &pinnedClaim{
+			workload:       c.Annotations[v1alpha1.AnnotationWorkload],
+			workloadUID:    types.UID(uid),
+			reservation:    reservation,
+			reservationUID: types.UID(c.Annotations[v1alpha1.AnnotationReservationUID]),
+			epoch:          c.Annotations[v1alpha1.AnnotationEpoch],
+			pods:           map[types.UID]string{},
+		}
+		m.pinned[c.UID] = p
+	}
+	for _, entry := range c.Status.ReservedFor {
+		if entry.APIGroup == "" && entry.Resource == "pods" {
+			p.pods[entry.UID] = entry.Name
+		}
+	}
+	return p
+}
+
+// tell enters a version of a pod into its story.
+func (m *memory) tell(pod *corev1.Pod, v version) *podStory {
+	s := m.pods[pod.UID]
+	if s == nil {
+		s = &podStory{namespace: pod.Namespace, name: pod.Name}
+		m.pods[pod.UID] = s
+	}
+	s.reservation = pod.Labels[v1alpha1.LabelReservation]
+	for _, owner := range pod.OwnerReferences {
+		s.controlled = s.controlled || owner.Controller != nil && *owner.Controller
+	}
+	s.node, s.obj = pod.Spec.NodeName, pod
+	if s.terminal == 0 && terminal(pod) {
+		s.terminal = v.since
+	}
+	if v.gone && s.gone == 0 {
+		s.gone, s.obj = v.since, nil
+		if s.reservation != "" {
+			m.podGone[types.NamespacedName{Namespace: pod.Namespace, Name: s.reservation}] = v.seen
+		}
+	}
+	return s
+}
+
+// turn enters a version of a node.
+func (m *memory) turn(node *corev1.Node, v version) {
+	alive := v.gone
+	for _, condition := range node.Status.Conditions {
+		alive = alive || condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+	}
+	for _, taint := range node.Spec.Taints {
+		alive = alive || taint.Key == corev1.TaintNodeOutOfService
+	}
+	turns := m.nodes[node.Name]
+	if len(turns) == 0 || turns[len(turns)-1].alive != alive {
+		m.nodes[node.Name] = append(turns, nodeTurn{rv: v.rv, alive: alive})
+	}
+}
+
+// aliveWithin reports whether a node was alive at any revision of an interval. One that was never seen counts as alive.
+func (m *memory) aliveWithin(node string, from, to uint64) bool {
+	turns := m.nodes[node]
+	for i, turn := range turns {
+		ends := i+1 < len(turns) && turns[i+1].rv <= from
+		if turn.alive && turn.rv <= to && !ends {
+			return true
+		}
+	}
+	return len(turns) == 0
+}
+
+func terminal(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

@@ -1,0 +1,104 @@
+package invariants_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/test/cluster"
+	"github.com/berth-dev/berth/test/invariants"
+)
+
+var watched = []string{
+	"resourceclaims", "pods", "workloads", "gangreservations", "resourceslices", "nodes", "admissionchecks", "acceleratorpools",
+}
+
+// life is a legal history with an event of every kind.
+func (f *fixture) life() {
+	f.t.Helper()
+	node := f.node("n0", corev1.ConditionUnknown)
+	f.publish(2, "1", "whole", "left", "right", "solo")
+	f.fence(v1alpha1.FenceEnforce)
+	old := f.reserve(f.workload("old"), epoch1, "whole").allocate()
+	old.release()
+	f.nodeReady(node, corev1.ConditionTrue)
+	g := f.reserve(f.workload("a"), epoch1, "left", "right").allocate().state(kueue.CheckStateReady)
+	p0, p1 := g.pod("p0", 0, "n0"), g.pod("p1", 1, "n0")
+	g.phase(v1alpha1.PhaseHandedOver)
+	f.podPhase(p0, corev1.PodRunning)
+	f.podPhase(p1, corev1.PodRunning)
+	g.state(kueue.CheckStatePending)
+	f.podPhase(p0, corev1.PodFailed)
+	f.delete(p1)
+	g.release()
+	f.delete(g.workload)
+}
+
+// One watch is far behind all others. What it makes look wrong in the meantime must wait for it.
+func TestWatchOutOfOrderIsNoBreach(t *testing.T) {
+	for _, resource := range watched {
+		t.Run("behind-"+resource, func(t *testing.T) {
+			f := newFixture(t)
+			f.lag.Hold(resource)
+			f.life()
+			// Everything is judged while the watch is held. That may be impossible until it is not.
+			short, cancel := context.WithTimeout(f.ctx, time.Second)
+			defer cancel()
+			_ = f.watcher.Settle(short)
+			f.must(f.watcher.Err())
+			f.lag.Release()
+			f.legal()
+		})
+	}
+}
+
+// A watch that is behind hides nothing either.
+func TestBreachIsFoundOutOfOrder(t *testing.T) {
+	for _, resource := range watched[:5] {
+		t.Run("hidden-"+resource, func(t *testing.T) {
+			f := newFixture(t)
+			f.lag.Hold(resource)
+			f.publish(2, "1", "whole", "left", "right", "solo")
+			f.reserve(f.workload("a"), epoch1, "left").allocate()
+			g := f.reserve(f.workload("b"), epoch1, "solo").allocate()
+			p := g.podAfterReady("p", 0, "n0")
+			g.clear(0)
+			f.podPhase(p, corev1.PodSucceeded)
+			f.delete(p)
+			f.lag.Release()
+			f.must(f.watcher.Settle(f.ctx))
+			var b *invariants.Breach
+			if err := f.watcher.Err(); !errors.As(err, &b) || b.Invariant != 4 {
+				t.Errorf("found %v, want a breach of invariant 4", err)
+			}
+		})
+	}
+}
+
+// The API server goes away under the watcher and comes back.
+func TestWatcherOutlivesTheAPIServer(t *testing.T) {
+	f := newFixture(t)
+	g := f.reserve(f.workload("a"), epoch1, "left").allocate().state(kueue.CheckStateReady)
+	p := g.pod("p", 0, "n0")
+	f.must(f.c.Process(cluster.APIServer).Stop())
+	f.must(f.c.Process(cluster.APIServer).Start(f.ctx))
+	f.podPhase(p, corev1.PodSucceeded)
+	f.must(f.watcher.Settle(f.ctx))
+	f.must(f.watcher.Err())
+	g.state(kueue.CheckStatePending)
+	g.clear(0)
+	f.reserve(f.workload("b"), epoch1, "left").allocate()
+	f.must(f.watcher.Settle(f.ctx))
+	f.must(f.watcher.Err())
+	f.reserve(f.workload("c"), epoch1, "whole").allocate()
+	f.must(f.watcher.Settle(f.ctx))
+	var b *invariants.Breach
+	if err := f.watcher.Err(); !errors.As(err, &b) || b.Invariant != 1 {
+		t.Errorf("found %v, want a breach of invariant 1", err)
+	}
+}
