@@ -39,7 +39,7 @@ func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 	}
 	if err := line.Setup(mgr, &own, line.Options{
 		Placer: placement.FirstFit{}, Board: board, Backoff: backoff, Cluster: world, TaintRules: taintRules,
-		NotFenced: fence.NotInForce, Unfenced: fence.Unfenced, Wake: fence.Changed(),
+		Probed: fence.Probed(), NotFenced: fence.NotInForce, Unfenced: fence.Unfenced, Wake: fence.Changed(),
 	}); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 )
 
 // kueueInstall puts Kueue's manifests, as they lie in its module, into the cluster. Where the manifests point at a
@@ -48,10 +50,17 @@ func (k kueueInstall) prerequisites(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	converted, err := k.converted()
+	if err != nil {
+		return err
+	}
 	var established []func() error
 	for _, crd := range crds {
-		if err := k.convertByWebhook(crd); err != nil {
-			return fmt.Errorf("%s: %w", crd.GetName(), err)
+		plural, _, _ := strings.Cut(crd.GetName(), ".")
+		if slices.Contains(converted, plural) {
+			if err := k.convertByWebhook(crd); err != nil {
+				return fmt.Errorf("%s: %w", crd.GetName(), err)
+			}
 		}
 		// Establishing takes the API server a second or two each; they wait together.
 		established = append(established, func() error { return k.cluster.ApplyObjects(ctx, crd) })
@@ -81,12 +90,33 @@ func named(object *unstructured.Unstructured) error {
 	}}, "subjects")
 }
 
-// convertByWebhook sets the conversion webhook on kinds with more than one version.
-func (k kueueInstall) convertByWebhook(crd *unstructured.Unstructured) error {
-	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	if err != nil || len(versions) < 2 {
-		return err
+// converted lists the kinds that Kueue's own kustomization gives the conversion webhook, by their plural names. Others have
+// several versions as well, but those differ in name only and Kueue refuses to convert them.
+func (k kueueInstall) converted() ([]string, error) {
+	raw, err := os.ReadFile(filepath.Join(k.dir, "config", "components", "crd", "kustomization.yaml"))
+	if err != nil {
+		return nil, err
 	}
+	var kustomization struct {
+		Patches []struct{ Path string }
+	}
+	if err := yaml.Unmarshal(raw, &kustomization); err != nil {
+		return nil, fmt.Errorf("Kueue's kustomization of its kinds: %w", err)
+	}
+	var plurals []string
+	for _, p := range kustomization.Patches {
+		if plural, is := strings.CutPrefix(filepath.Base(p.Path), "webhook_in_"); is {
+			plurals = append(plurals, strings.TrimSuffix(plural, ".yaml"))
+		}
+	}
+	if len(plurals) == 0 {
+		return nil, fmt.Errorf("Kueue's kustomization names no kind with a conversion webhook")
+	}
+	return plurals, nil
+}
+
+// convertByWebhook sets the conversion webhook on a kind.
+func (k kueueInstall) convertByWebhook(crd *unstructured.Unstructured) error {
 	return unstructured.SetNestedMap(crd.Object, map[string]any{
 		"strategy": "Webhook",
 		"webhook": map[string]any{

@@ -39,6 +39,8 @@ type Options struct {
 	Backoff    *verdict.Backoff
 	TaintRules bool
 	Cluster    *cluster.Cluster
+	// Probed is closed when NotFenced and Unfenced have something to say; no pass is made before.
+	Probed <-chan struct{}
 	// NotFenced returns why nothing may be reserved now, or nil.
 	NotFenced func() *reason.Refusal
 	// Unfenced returns why nothing of one AcceleratorPool may be reserved now, or nil.
@@ -91,6 +93,11 @@ func soon[T client.Object]() handler.TypedEventHandler[T, ctrl.Request] {
 func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	if err := r.Ready(ctx); err != nil {
 		return ctrl.Result{}, err
+	}
+	select {
+	case <-r.Probed:
+	case <-ctx.Done():
+		return ctrl.Result{}, ctx.Err()
 	}
 	begun := r.Now()
 	v, err := r.gather(ctx)

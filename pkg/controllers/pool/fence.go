@@ -18,12 +18,20 @@ type Fence struct {
 	// failingSince is when the policies were first found not in force; zero while they are.
 	failingSince time.Time
 	changed      chan event.TypedGenericEvent[*berth.AcceleratorPool]
+	// probed is closed with the first report.
+	probed chan struct{}
 }
 
 // NewFence knows nothing yet: nothing may be reserved.
 func NewFence() *Fence {
-	return &Fence{changed: make(chan event.TypedGenericEvent[*berth.AcceleratorPool], 1)}
+	return &Fence{
+		changed: make(chan event.TypedGenericEvent[*berth.AcceleratorPool], 1),
+		probed:  make(chan struct{}),
+	}
 }
+
+// Probed is closed when the first probe has been made. Before that there is nothing to tell anybody.
+func (f *Fence) Probed() <-chan struct{} { return f.probed }
 
 // Changed delivers an event when the answers may be different from before.
 func (f *Fence) Changed() <-chan event.TypedGenericEvent[*berth.AcceleratorPool] { return f.changed }
@@ -41,6 +49,9 @@ func (f *Fence) observe(report policy.Report, now time.Time) (failingSince time.
 	}
 	failingSince = f.failingSince
 	f.mu.Unlock()
+	if before == nil {
+		close(f.probed)
+	}
 	if before == nil || text(before.Err()) != text(report.Err()) {
 		select {
 		case f.changed <- event.TypedGenericEvent[*berth.AcceleratorPool]{Object: &berth.AcceleratorPool{}}:

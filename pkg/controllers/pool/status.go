@@ -94,7 +94,9 @@ func readiness(s berth.AcceleratorPoolStatus) (bool, string, string) {
 		return false, "NoPools", "no ResourceSlice of the driver matches: is the driver running, and is its name spelled the same?"
 	case s.Pools.Usable < s.Pools.Total:
 		worst := s.WorstPools[0]
-		return false, worst.Reason, fmt.Sprintf("%d of %d pools cannot be used: %s: %s", s.Pools.Total-s.Pools.Usable, s.Pools.Total, worst.Name, worst.Message)
+		return false, worst.Reason, fmt.Sprintf("%d of %d pools cannot be used: %s", s.Pools.Total-s.Pools.Usable, s.Pools.Total, worst.Message)
+	case s.Pools.Total == 1:
+		return true, "Complete", "1 pool is complete and valid"
 	default:
 		return true, "Complete", fmt.Sprintf("%d pools are complete and valid", s.Pools.Total)
 	}
