@@ -9,7 +9,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
+
+// What is logged outside of a controller, by clients and informers, belongs to no test. Unset, it costs a stack dump.
+func init() { log.SetLogger(logr.Discard()) }
 
 // Logger writes to the test's log until the test ends. controller-runtime lets goroutines outlive a stopped manager, and
 // the testing package panics when one of them still logs.
