@@ -8,14 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
-// Cache remembers what was read of ResourceSlices. Objects are told apart by their address: a snapshot's objects never
-// change, so another content is another object. It is safe for concurrent use.
+// Cache remembers what the last Read read of ResourceSlices, and nothing from before it. It is safe for concurrent use.
 type Cache struct {
 	mutex sync.Mutex
 	eval  evaluator
@@ -24,7 +24,25 @@ type Cache struct {
 	nodes    map[string]*corev1.Node
 	topology *topology
 	pools    map[inventory.PoolID]*poolEntry
-	verdicts map[*resourcev1.ResourceSlice]map[string]verdict
+	verdicts map[version]map[string]verdict
+}
+
+// version tells contents of ResourceSlices apart. A list from an informer has its items at fresh addresses each time, so
+// an address says nothing about an object that the API server versioned. It does about one from a file: a snapshot's
+// objects never change.
+type version struct {
+	name            string
+	uid             types.UID
+	resourceVersion string
+	unversioned     *resourcev1.ResourceSlice
+}
+
+func versionOf(s *resourcev1.ResourceSlice) version {
+	v := version{name: s.Name, uid: s.UID, resourceVersion: s.ResourceVersion}
+	if v.resourceVersion == "" {
+		v.unversioned = s
+	}
+	return v
 }
 
 type poolEntry struct {
@@ -38,7 +56,7 @@ type poolEntry struct {
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	return &Cache{eval: newEvaluator(), pools: map[inventory.PoolID]*poolEntry{}, verdicts: map[*resourcev1.ResourceSlice]map[string]verdict{}}
+	return &Cache{eval: newEvaluator(), pools: map[inventory.PoolID]*poolEntry{}, verdicts: map[version]map[string]verdict{}}
 }
 
 // View is the hardware in one snapshot.
@@ -97,7 +115,8 @@ func (c *Cache) pool(id inventory.PoolID, list []*resourcev1.ResourceSlice, rank
 	slices.SortFunc(list, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
 	taints := ruleTaints(rules, id)
 	e := &poolEntry{epoch: c.epoch, rankLabel: rankLabel, taints: taintsKey(taints), slices: list}
-	if old, ok := c.pools[id]; ok && old.epoch == e.epoch && old.rankLabel == rankLabel && old.taints == e.taints && slices.Equal(old.slices, list) {
+	if old, ok := c.pools[id]; ok && old.epoch == e.epoch && old.rankLabel == rankLabel && old.taints == e.taints &&
+		slices.EqualFunc(old.slices, list, func(a, b *resourcev1.ResourceSlice) bool { return versionOf(a) == versionOf(b) }) {
 		return old
 	}
 	var all []inventory.Published
@@ -115,17 +134,18 @@ func (c *Cache) pool(id inventory.PoolID, list []*resourcev1.ResourceSlice, rank
 // classes evaluates every DeviceClass on the slices of the newest generation of every managed pool, and looks for one
 // unmanaged device where it selects none of them.
 func (c *Cache) classes(list []*resourcev1.DeviceClass, unmanaged []*resourcev1.ResourceSlice) []inventory.ClassMatch {
-	kept := map[*resourcev1.ResourceSlice]map[string]verdict{}
+	kept := map[version]map[string]verdict{}
 	judge := func(class *resourcev1.DeviceClass, key string, s *resourcev1.ResourceSlice) verdict {
-		if kept[s] == nil {
-			kept[s] = map[string]verdict{}
+		at := versionOf(s)
+		if kept[at] == nil {
+			kept[at] = map[string]verdict{}
 		}
-		v, known := kept[s][key]
+		v, known := kept[at][key]
 		if !known {
-			if v, known = c.verdicts[s][key]; !known {
+			if v, known = c.verdicts[at][key]; !known {
 				v = c.eval.slice(class, s)
 			}
-			kept[s][key] = v
+			kept[at][key] = v
 		}
 		return v
 	}
