@@ -36,8 +36,6 @@ const (
 	NotSeated Code = "NotSeated"
 	// SliceLost: the reserved slice can no longer be used: device taint, lost host, claim deleted, room taken.
 	SliceLost Code = "SliceLost"
-	// NotCharged: Kueue's admission lacks the shares that the gang uses.
-	NotCharged Code = "NotCharged"
 	// ShapeUnknown: no device of any pool matches the device class. It is not final: a driver that restarts takes its
 	// devices away for a while, and a missing class can be created.
 	ShapeUnknown Code = "ShapeUnknown"
