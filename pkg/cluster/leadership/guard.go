@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 )
 
@@ -172,9 +173,10 @@ func (g *Guard) begin(ctx context.Context, needed phase) (_ context.Context, fin
 	}, nil
 }
 
-// known reports whether a write's outcome follows from its error: it succeeded, or the API server said that it did not.
+// known reports whether a write's outcome follows from its error: it succeeded, the API server said that it did not, or
+// it was never sent because the API server does not serve the kind.
 func known(err error) bool {
-	if err == nil {
+	if err == nil || meta.IsNoMatchError(err) {
 		return true
 	}
 	var status apierrors.APIStatus

@@ -3,12 +3,14 @@ package leadership
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -301,6 +303,7 @@ func TestOutcomes(t *testing.T) {
 		"conflict":        {apierrors.NewConflict(resource, "x", errors.New("changed")), true},
 		"not found":       {apierrors.NewNotFound(resource, "x"), true},
 		"too many":        {apierrors.NewTooManyRequests("later", 1), true},
+		"kind not served": {fmt.Errorf("creating: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "JobSet"}}), true},
 		"server time-out": {apierrors.NewTimeoutError("etcd", 1), false},
 		"internal":        {apierrors.NewInternalError(errors.New("etcd")), false},
 		"connection lost": {errors.New("EOF"), false},
