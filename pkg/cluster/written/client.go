@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -35,15 +36,17 @@ func (c *Client) Get(ctx context.Context, name client.ObjectKey, obj client.Obje
 	if err != nil {
 		return err
 	}
+	k := key{gvk, name}
+	own, known := c.overlay.entry(k)
 	err = c.Client.Get(ctx, name, obj, opts...)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if !known || (err != nil && !apierrors.IsNotFound(err)) {
 		return err
 	}
 	cached := obj
 	if err != nil {
 		cached = nil
 	}
-	seen := c.overlay.merge(ctx, key{gvk, name}, cached)
+	seen := c.overlay.merge(ctx, k, own, cached)
 	switch {
 	case seen == nil && err != nil:
 		return err
@@ -58,58 +61,54 @@ func (c *Client) Get(ctx context.Context, name client.ObjectKey, obj client.Obje
 
 // List is client.Reader.List.
 func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	if err := c.Client.List(ctx, list, opts...); err != nil {
-		return err
-	}
 	gvk, err := apiutil.GVKForObject(list, c.Scheme())
 	if err != nil {
 		return err
 	}
 	gvk.Kind = gvk.Kind[:len(gvk.Kind)-len("List")]
-	pending := c.overlay.pending(gvk)
-	if len(pending) == 0 {
-		return nil
+	narrowed := client.ListOptions{}
+	narrowed.ApplyOptions(opts)
+	own := c.overlay.pending(gvk, narrowed.Namespace)
+	if err := c.Client.List(ctx, list, opts...); err != nil || len(own) == 0 {
+		return err
 	}
-	return c.lay(ctx, list, pending, opts)
+	return c.lay(ctx, list, gvk, own, narrowed)
 }
 
 // lay replaces, adds and removes the items that the overlay knows better.
-func (c *Client) lay(ctx context.Context, list client.ObjectList, pending []key, opts []client.ListOption) error {
-	narrowed := client.ListOptions{}
-	narrowed.ApplyOptions(opts)
-	wanted := map[client.ObjectKey]key{}
-	for _, k := range pending {
-		if narrowed.Namespace == "" || narrowed.Namespace == k.Namespace {
-			wanted[k.NamespacedName] = k
-		}
-	}
+func (c *Client) lay(ctx context.Context, list client.ObjectList, gvk schema.GroupVersionKind, own map[key]entry, narrowed client.ListOptions) error {
 	items, err := apimeta.ExtractList(list)
 	if err != nil {
 		return err
 	}
-	merged := make([]runtime.Object, 0, len(items)+len(wanted))
-	keep := func(seen client.Object) {
-		if seen != nil && (narrowed.LabelSelector == nil || narrowed.LabelSelector.Matches(labelsOf(seen))) {
-			merged = append(merged, seen)
+	merged := make([]runtime.Object, 0, len(items)+len(own))
+	keep := func(seen, cached client.Object) {
+		if seen == nil || (narrowed.LabelSelector != nil && !narrowed.LabelSelector.Matches(labelsOf(seen))) {
+			return
 		}
+		if seen != cached && !ptr.Deref(narrowed.UnsafeDisableDeepCopy, false) {
+			seen = seen.DeepCopyObject().(client.Object)
+		}
+		merged = append(merged, seen)
 	}
 	for _, item := range items {
 		obj := item.(client.Object)
-		k, known := wanted[client.ObjectKeyFromObject(obj)]
+		k := key{gvk, client.ObjectKeyFromObject(obj)}
+		e, known := own[k]
 		if !known {
 			merged = append(merged, obj)
 			continue
 		}
-		delete(wanted, k.NamespacedName)
-		keep(c.overlay.merge(ctx, k, obj))
+		delete(own, k)
+		keep(c.overlay.merge(ctx, k, e, obj), obj)
 	}
-	for _, k := range wanted {
+	for k, e := range own {
 		// Not in the list: unknown to the informer, or hidden by the selector because it shows an older version.
 		cached, err := c.cached(ctx, k)
 		if err != nil {
 			return err
 		}
-		keep(c.overlay.merge(ctx, k, cached))
+		keep(c.overlay.merge(ctx, k, e, cached), cached)
 	}
 	return apimeta.SetList(list, merged)
 }
