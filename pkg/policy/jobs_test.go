@@ -73,6 +73,10 @@ func TestJobsAreNotCreatedWithTheKeysOfAnother(t *testing.T) {
 		{"asks-for-slices", editor, []func(*batchv1.Job){noted(v1alpha1.AnnotationSlices)}, ""},
 		{"copied", editor, []func(*batchv1.Job){admitted}, all},
 		{"copied-by-admin", carla, []func(*batchv1.Job){admitted}, all},
+		{"copied-with-kueues-key", editor, []func(*batchv1.Job){admitted, func(j *batchv1.Job) {
+			j.Spec.Template.Annotations["kueue.x-k8s.io/workload"] = "job-train-1"
+		}}, all + ", annotation kueue.x-k8s.io/workload"},
+		{"kueues-key-alone", editor, []func(*batchv1.Job){noted("kueue.x-k8s.io/workload")}, ""},
 		{"one-key", editor, []func(*batchv1.Job){noted(v1alpha1.AnnotationPodsPerJob)}, "annotation berth.dev/pods-per-job"},
 		{"copied-child", editor, []func(*batchv1.Job){admitted, ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet")}, all},
 		{"child", jobSetCtl, []func(*batchv1.Job){admitted, ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet")}, ""},
@@ -136,7 +140,8 @@ func TestJobSetsAreNotCreatedWithTheKeysOfAnother(t *testing.T) {
 	copied := jobSet("copied", map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelReservation: "gang-1"}}})
 	expect(t, c.Create(t.Context(), copied), policy.JobSetKeys, "JobSet "+ns+"/copied cannot be created with the keys of another "+
 		"JobSet's reservation. Remove from the pod template of replicated job workers: label berth.dev/reservation, annotations "+
-		"berth.dev/contract, berth.dev/hosts, berth.dev/pods-per-job and claim.berth.dev/*. Kueue sets them when it admits the JobSet.")
+		"berth.dev/contract, berth.dev/hosts, berth.dev/pods-per-job, claim.berth.dev/* and kueue.x-k8s.io/workload. Kueue sets them when it "+
+		"admits the JobSet.")
 
 	t.Log("the probe looks at JobSets as soon as there are any")
 	found := false
