@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
@@ -60,7 +59,7 @@ func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
 		Watches(&corev1.Pod{}, byLabel).
 		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.ofWorkload)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.inDoubt)).
-		WatchesRawSource(source.Channel(opts.Board.Changed(), &handler.TypedEnqueueRequestForObject[*berth.GangReservation]{})).
+		WatchesRawSource(opts.Board.Changes()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: int(deps.Config.Concurrency.Reservations)}).
 		Complete(r)
 }

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -30,13 +31,20 @@ func NewBackoff(base, most time.Duration, now func() time.Time) *Backoff {
 	return &Backoff{base: base, most: most, now: now, tries: map[types.UID]try{}}
 }
 
-// Failed notes a failure.
+// Failed notes a failure. While the Workload waits nothing is tried, so what is noted then belongs to the failure before.
 func (b *Backoff) Failed(uid types.UID, why *reason.Refusal) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := b.now()
+	// Whoever was not heard of for as long as the longest wait starts afresh: most of them are gone.
+	maps.DeleteFunc(b.tries, func(_ types.UID, t try) bool { return now.Sub(t.until) >= b.most })
 	t := b.tries[uid]
-	wait := b.base << min(t.count, 16)
-	b.tries[uid] = try{count: t.count + 1, until: b.now().Add(min(wait, b.most)), why: why}
+	t.why = why
+	if !now.Before(t.until) {
+		t.until = now.Add(min(b.base<<min(t.count, 16), b.most))
+		t.count++
+	}
+	b.tries[uid] = t
 }
 
 // Waits returns how long the Workload has to wait still, and for what; zero when it may be tried.
@@ -50,7 +58,7 @@ func (b *Backoff) Waits(uid types.UID) (time.Duration, *reason.Refusal) {
 	return 0, nil
 }
 
-// Forget clears the count after a success or when the Workload is gone.
+// Forget clears the count after a success.
 func (b *Backoff) Forget(uid types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

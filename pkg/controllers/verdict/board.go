@@ -1,12 +1,14 @@
 package verdict
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
@@ -24,34 +26,41 @@ const (
 
 // Board holds the verdicts on reservations that are served. It is safe for concurrent use.
 type Board struct {
-	mu      sync.Mutex
-	lost    map[types.NamespacedName]*[sources]*reason.Refusal
-	changed chan event.TypedGenericEvent[*berth.GangReservation]
+	mu   sync.Mutex
+	lost map[types.NamespacedName]*[sources]*reason.Refusal
+	// queue is that of the controller that acts on verdicts; nil until it starts.
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // NewBoard is an empty board.
 func NewBoard() *Board {
-	return &Board{
-		lost:    map[types.NamespacedName]*[sources]*reason.Refusal{},
-		changed: make(chan event.TypedGenericEvent[*berth.GangReservation], 1024),
-	}
+	return &Board{lost: map[types.NamespacedName]*[sources]*reason.Refusal{}}
 }
 
-// Changed delivers reservations whose verdict has changed.
-func (b *Board) Changed() <-chan event.TypedGenericEvent[*berth.GangReservation] { return b.changed }
+// Changes asks for a look at every reservation whose verdict changes, and at those that have one when the controller
+// starts. Who posts never waits for the controller.
+func (b *Board) Changes() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.queue = queue
+		for key := range b.lost {
+			queue.Add(reconcile.Request{NamespacedName: key})
+		}
+		return nil
+	})
+}
 
 // Set replaces the verdict of one source; nil takes it back.
 func (b *Board) Set(key types.NamespacedName, from Source, lost *reason.Refusal) {
-	if b.set(key, from, lost) {
-		obj := &berth.GangReservation{}
-		obj.Namespace, obj.Name = key.Namespace, key.Name
-		b.changed <- event.TypedGenericEvent[*berth.GangReservation]{Object: obj}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.set(key, from, lost) && b.queue != nil {
+		b.queue.Add(reconcile.Request{NamespacedName: key})
 	}
 }
 
 func (b *Board) set(key types.NamespacedName, from Source, lost *reason.Refusal) (changed bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	have, known := b.lost[key]
 	if !known {
 		if lost == nil {
