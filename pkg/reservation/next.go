@@ -2,10 +2,18 @@ package reservation
 
 // Next says what follows from the view. The first rule that applies decides.
 func Next(v View) Plan {
-	table := serving
-	if v.Phase == Releasing {
-		table = releasing
+	if v.Phase != Releasing {
+		return first(serving, v)
 	}
+	plan := first(releasing, v)
+	// Strangers go besides whatever else is done: somebody who keeps making them must not hold up the release.
+	if strangers := v.podsIn(func(p Pod) bool { return p.Stranger && !p.Seated && !p.Terminal && !p.Deleting }); len(strangers) > 0 {
+		plan.Steps = append(plan.Steps, deletePods(strangers).Steps...)
+	}
+	return plan
+}
+
+func first(table []rule, v View) Plan {
 	for _, r := range table {
 		if plan, applies := r.decide(v); applies {
 			plan.Rule = r.name

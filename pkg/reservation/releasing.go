@@ -27,9 +27,10 @@ var releasing = []rule{
 		open := v.claimsIn(func(c Claim) bool { return c.ours() && !c.Deleting })
 		return act(DeleteClaims, open...), len(open) > 0
 	}},
-	// Strangers are deleted and not waited for. A seated pod behind its gate would wait for ever.
+	// Nobody else ends these, and an entry has to be waited for: a stranger's, and that of a pod behind its gate. A claim
+	// in deletion takes no new ones, so there is an end to it.
 	{"delete-pods", func(v View) (Plan, bool) {
-		pods := v.podsIn(func(p Pod) bool { return !p.Deleting && !p.Terminal && (p.Stranger || (p.Gated && p.Seated)) })
+		pods := v.podsIn(func(p Pod) bool { return p.Seated && (p.Stranger || p.Gated) && !p.Terminal && !p.Deleting })
 		return deletePods(pods), len(pods) > 0
 	}},
 	{"await-pods", func(v View) (Plan, bool) {
