@@ -34,6 +34,14 @@ type Write struct {
 	Code int
 }
 
+// AuditLog is the file that records the writes, in JSON lines of audit.k8s.io/v1; empty without Options.Audit.
+func (c *Cluster) AuditLog() string {
+	if !c.options.Audit {
+		return ""
+	}
+	return c.path(auditLog)
+}
+
 // Writes returns, in order, the writes the API server has recorded that match keep; nil keeps all. The cluster must
 // have been started with Options.Audit. A request is recorded before its answer is sent, so a caller finds its own.
 func (c *Cluster) Writes(ctx context.Context, keep func(Write) bool) ([]Write, error) {

@@ -19,6 +19,7 @@ import (
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/controllers"
 	"github.com/berth-dev/berth/test/cluster"
+	"github.com/berth-dev/berth/test/invariants"
 )
 
 // Patience is how long a condition is awaited before a test fails.
@@ -40,14 +41,18 @@ type Scene struct {
 	// Client is the administrator's, straight to the API server.
 	Client    client.WithWatch
 	Namespace string
+	// Watcher fails the test at the first breach of an invariant.
+	Watcher *invariants.Watcher
 }
 
 // New installs Berth and the scene's objects and makes a namespace with a queue and one template per shape. It may be
-// called for several tests on one cluster: what exists stays.
-func New(t testing.TB, c *cluster.Cluster) *Scene {
+// called for several tests on one cluster: what exists stays. From then to the end of the test the whole cluster is
+// watched; opts change how.
+func New(t testing.TB, c *cluster.Cluster, opts ...invariants.Option) *Scene {
 	t.Helper()
 	s := &Scene{TB: t, Cluster: c, Client: Admin(t, c), Namespace: "ml-" + rand.String(6)}
 	Install(t, c)
+	s.Watcher = Watch(t, c, opts...)
 	root := repository(t)
 	s.ok(c.Apply(t.Context(), filepath.Join(root, "test/testdata/kep4815-multihost.yaml")), "loading the KEP pool")
 	s.ok(c.Apply(t.Context(), filepath.Join(root, "test/testdata/queues.yaml")), "loading the queues")
@@ -77,6 +82,15 @@ func Install(t testing.TB, c *cluster.Cluster) {
 			}
 		}
 	}
+}
+
+// Watch judges the cluster until the end of the test, with the names of writers if the cluster keeps an audit log.
+func Watch(t testing.TB, c *cluster.Cluster, opts ...invariants.Option) *invariants.Watcher {
+	t.Helper()
+	if log := c.AuditLog(); log != "" {
+		opts = append(opts, invariants.WithAuditLog(log))
+	}
+	return invariants.Watch(t, c.RESTConfig(), opts...)
 }
 
 // Admin is a client with all rights, for the kinds that Berth knows.

@@ -32,17 +32,12 @@ import (
 // stage is a scene with people in it.
 type stage struct {
 	*scene.Scene
-	watcher *invariants.Watcher
 }
 
-// begin sets the stage and watches the invariants. The controller is not running yet.
+// begin sets the stage. The controller is not running yet.
 func begin(t *testing.T, opts ...invariants.Option) *stage {
 	t.Helper()
-	c := shared.ForTest(t)
-	s := &stage{Scene: scene.New(t, c)}
-	opts = append(opts, invariants.WithAuditLog(filepath.Join(c.Dir, "audit.log")))
-	s.watcher = invariants.Watch(t, c.RESTConfig(), opts...)
-	return s
+	return &stage{Scene: scene.New(t, shared.ForTest(t), opts...)}
 }
 
 // begun is begin after a controller has run there: the admission check is active, so Kueue reserves quota although
