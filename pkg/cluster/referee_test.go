@@ -119,6 +119,9 @@ func agree(t *testing.T, s *snapshot.Snapshot, class string) (free, taken int) {
 			t.Fatal(err)
 		}
 		want.AllocationTimestamp = &at
+		want.Devices.Results[0].Tolerations = []resourcev1.DeviceToleration{{
+			Operator: resourcev1.DeviceTolerationOpExists, Effect: resourcev1.DeviceTaintEffectNoExecute, TolerationSeconds: ptr(int64(30)),
+		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("%s: allocation differs from the scheduler's (-want +got):\n%s", d.ID(), diff)
 		}

@@ -3,6 +3,7 @@ package dra
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -13,9 +14,14 @@ import (
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
+// grace is how long kube-controller-manager leaves the pods of an allocated device alone after the device was tainted
+// NoExecute. At once it would delete them one by one, and a Job counts each as a failure and waits before it makes
+// another. In this time Berth has the gang evicted as a whole; if that fails, the pods go after all.
+const grace = 30 * time.Second
+
 // Allocation builds the AllocationResult of one ResourceClaim for chosen devices, as kube-scheduler would have written
-// it, and with the time that the scheduler would add later: it could not do so on a claim that is already allocated. A
-// test compares the result with that of the scheduler's allocator. It fails when a device is not published at the
+// it, but with grace, and with the time that the scheduler would add later: it could not do so on a claim that is
+// already allocated. A test compares the result with that of the scheduler's allocator. It fails when a device is not published at the
 // generation that it was chosen from, or a request or class is gone.
 func Allocation(spec *resourcev1.ResourceClaimSpec, in placement.Instance, s *snapshot.Snapshot, at metav1.Time) (*resourcev1.AllocationResult, error) {
 	out := &resourcev1.AllocationResult{AllocationTimestamp: &at}
@@ -31,7 +37,7 @@ func Allocation(spec *resourcev1.ResourceClaimSpec, in placement.Instance, s *sn
 		}
 		out.Devices.Results = append(out.Devices.Results, resourcev1.DeviceRequestAllocationResult{
 			Request: d.Request, Driver: d.Pool.Driver, Pool: d.Pool.Name, Device: d.Name,
-			Tolerations:              spec.Devices.Requests[i].Exactly.Tolerations,
+			Tolerations:              withGrace(spec.Devices.Requests[i].Exactly.Tolerations),
 			BindingConditions:        device.BindingConditions,
 			BindingFailureConditions: device.BindingFailureConditions,
 		})
@@ -47,6 +53,17 @@ func Allocation(spec *resourcev1.ResourceClaimSpec, in placement.Instance, s *sn
 	out.Devices.Config = config
 	out.NodeSelector, err = nodeSelector(nodes)
 	return out, err
+}
+
+// withGrace adds the grace to a request's tolerations. What they bear for ever they still bear for ever.
+func withGrace(tolerations []resourcev1.DeviceToleration) []resourcev1.DeviceToleration {
+	if len(tolerations) >= resourcev1.DeviceTolerationsMaxLength {
+		return tolerations
+	}
+	return append(slices.Clone(tolerations), resourcev1.DeviceToleration{
+		Operator: resourcev1.DeviceTolerationOpExists, Effect: resourcev1.DeviceTaintEffectNoExecute,
+		TolerationSeconds: ptr.To(int64(grace / time.Second)),
+	})
 }
 
 func findDevice(all []*resourcev1.ResourceSlice, d placement.Device) (*resourcev1.ResourceSlice, *resourcev1.Device) {

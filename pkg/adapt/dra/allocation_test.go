@@ -97,6 +97,10 @@ func TestAllocationIsTheSchedulers(t *testing.T) {
 			}
 			at := metav1.NewTime(time.Unix(7, 0))
 			want.AllocationTimestamp = &at
+			for i := range want.Devices.Results {
+				r := &want.Devices.Results[i]
+				r.Tolerations = append(r.Tolerations, resourcev1.DeviceToleration{Operator: "Exists", Effect: "NoExecute", TolerationSeconds: ptr(int64(30))})
+			}
 			got, err := dra.Allocation(test.spec, in, s, at)
 			if err != nil {
 				t.Fatal(err)

@@ -88,6 +88,10 @@ func request(r *resourcev1.DeviceRequest, podClaim string) (gang.Request, *reaso
 		out.Count = 1
 	}
 	for _, t := range e.Tolerations {
+		if t.TolerationSeconds != nil {
+			// A device that is borne for a while only is nothing to start a gang on, or to leave it on.
+			continue
+		}
 		switch t.Operator {
 		case "", resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists:
 			out.Tolerations = append(out.Tolerations, gang.Toleration{

@@ -302,7 +302,10 @@ func TestClaim(t *testing.T) {
 		})
 	}
 	spec := dratest.Request("tpu", 2)
-	spec.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "k", Operator: resourcev1.DeviceTolerationOpExists, Effect: "NoExecute"}}
+	spec.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{
+		{Key: "k", Operator: resourcev1.DeviceTolerationOpExists, Effect: "NoExecute"},
+		{Key: "for-a-while", Operator: resourcev1.DeviceTolerationOpExists, Effect: "NoExecute", TolerationSeconds: ptr(int64(60))},
+	}
 	c, _, _ := dra.Claim(spec, "c", inv)
 	if r := c.Requests[0]; c.PodClaim != "c" || r.Count != 2 || r.Class != "tpu" || len(r.Tolerations) != 1 || !r.Tolerations[0].Exists {
 		t.Errorf("%+v", c)
