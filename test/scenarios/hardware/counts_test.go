@@ -1,0 +1,89 @@
+package hardware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/kueue/pkg/workload"
+
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/test/scene"
+)
+
+func TestScenario20_CountsThatFitNoSlice(t *testing.T) {
+	s := begin(t)
+	r := newRack(s, "counts", 8)
+	// Without a Node behind its names a device still says how many hosts it should have.
+	var many []string
+	for i := range 300 {
+		many = append(many, fmt.Sprintf("nowhere-%d", i))
+	}
+	r.publish(append(r.devices(4), device("three-hundred", whole, "", many))...)
+	r.own()
+	st := follow(s)
+	run(s)
+
+	for _, test := range []struct {
+		job  *batchv1.Job
+		want string
+	}{
+		{scene.Gang("five", quad, 5), "NotDivisible: 5 pods cannot fill slices of 4 hosts (rack-4)"},
+		{scene.Gang("eight", quad, 8), "CountMismatch: 8 pods need 2 slices of 4 hosts (rack-4): " +
+			`ask for a larger slice or set the annotation berth.dev/slices: "2"`},
+		{scene.Gang("thirds", quad, 8, func(j *batchv1.Job) {
+			j.Spec.Template.Annotations = map[string]string{berth.AnnotationSlices: "3"}
+		}), "CountMismatch: 8 pods need 2 slices of 4 hosts (rack-4), and the annotation berth.dev/slices asks for 3"},
+		{scene.Gang("many", whole, 300), "TooManyPods: 300 pods would share one ResourceClaim of rack-all, at most 255 can"},
+		{scene.Gang("queue", quad, 4, func(j *batchv1.Job) { j.Spec.Completions = ptr.To[int32](8) }),
+			"CountMismatch: completions is 8 and parallelism 4: a gang runs all of its ranks at once, so they must be equal"},
+	} {
+		job := s.Submit(test.job)
+		_, message := cut(test.want)
+		st.await(job, "check Rejected: "+message)
+		s.AwaitReserved(job, "False "+test.want)
+		if pods, err := s.PodsOf(s.Context(), job); err != nil || len(pods) > 0 {
+			t.Errorf("%s has %d pods (%v)", job.Name, len(pods), err)
+		}
+	}
+
+	// A Job without pods has nothing to wait for: it ends without having been served, or never begins.
+	none := s.Submit(scene.Gang("none", quad, 0))
+	s.Eventually("the end of none", func(ctx context.Context) error {
+		wl, err := s.WorkloadOf(ctx, none)
+		if err == nil && !workload.IsFinished(wl) {
+			err = errors.New("the Workload has not finished")
+		}
+		return err
+	})
+	s.AwaitNoTrace()
+	idle := s.Submit(scene.Gang("idle", quad, 4, func(j *batchv1.Job) { j.Spec.Parallelism = ptr.To[int32](0) }))
+	st.await(idle, "GangReserved False CountMismatch: completions is 4 and parallelism 0: a gang runs all of its ranks at once, so they must be equal")
+
+	// The API server takes a request for no device as one for one device, and refuses one for less.
+	nothing := s.Template(quad)
+	nothing.Name, nothing.Spec.Spec.Devices.Requests[0].Exactly.Count = "nothing", 0
+	s.Create(nothing)
+	if got := nothing.Spec.Spec.Devices.Requests[0].Exactly.Count; got != 1 {
+		t.Errorf("count 0 was stored as %d", got)
+	}
+	less := s.Template(quad)
+	less.Name, less.Spec.Spec.Devices.Requests[0].Exactly.Count = "less", -1
+	if err := s.Client.Create(s.Context(), less); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "exactly.count: Invalid value: -1") {
+		t.Errorf("count -1: %v", err)
+	}
+
+	// The controller has lived through all of that.
+	job := s.Submit(scene.Gang("good", quad, 4, func(j *batchv1.Job) {
+		j.Spec.Template.Spec.ResourceClaims[0].ResourceClaimTemplateName = ptr.To("nothing")
+	}))
+	s.AwaitSeated(job)
+	s.AwaitReserved(job, r.on("rack-4-0", r.hosts[:4]))
+	s.Finish(job)
+	s.AwaitNoTrace()
+}

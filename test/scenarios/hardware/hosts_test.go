@@ -1,0 +1,125 @@
+package hardware
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-dev/berth/pkg/adapt/jobs"
+	"github.com/berth-dev/berth/test/cluster"
+	"github.com/berth-dev/berth/test/scene"
+)
+
+// TestHostDeletedUnderRunningGang: the Node object goes, so the slice is no longer whole.
+func TestHostDeletedUnderRunningGang(t *testing.T) {
+	s := begin(t)
+	r := standard(s, "deleted")
+	st := follow(s)
+	run(s)
+	job := s.Submit(scene.Gang("gang", quad, 4))
+	s.AwaitSeated(job)
+	from := reservation(s, job)
+
+	if err := s.Client.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "deleted-1"}}); err != nil {
+		t.Fatal(err)
+	}
+	awaitMoved(s, job, from)
+	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
+	st.await(job, "check Retry: host deleted-1 is gone")
+	st.await(job, "GangReserved False HostMissing: host deleted-1 is gone")
+	s.Finish(job)
+
+	// The pod on the lost host cannot end by itself. kube-controller-manager would force it out after a minute.
+	s.Eventually("the pod on the lost host", func(ctx context.Context) error {
+		pods, err := s.PodsOf(ctx, job)
+		if err != nil {
+			return err
+		}
+		for i := range pods {
+			if pods[i].Spec.NodeName == "deleted-1" {
+				return s.Client.Delete(ctx, &pods[i], client.GracePeriodSeconds(0))
+			}
+		}
+		return errors.New("there is none")
+	})
+	s.AwaitNoTrace()
+}
+
+// TestHostSilentBeforeBinding: the host falls silent after it was reserved, and no pod has got there.
+func TestHostSilentBeforeBinding(t *testing.T) {
+	s := begin(t)
+	r := standard(s, "silent")
+	st := follow(s)
+	run(s)
+	resume := pause(s, cluster.Scheduler)
+
+	job := s.Submit(scene.Gang("gang", quad, 4))
+	awaitUngated(s, job)
+	from := reservation(s, job)
+	if err := s.Cluster.SilenceNode(s.Context(), "silent-3"); err != nil {
+		t.Fatal(err)
+	}
+	st.await(job, "check Retry: host silent-3 is not Ready")
+	st.await(job, "GangReserved False SliceLost: host silent-3 is not Ready")
+	resume()
+	awaitMoved(s, job, from)
+	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
+
+	// Nobody can know that no pod got to the silent host, so its share is not given out before it speaks again.
+	s.Eventually("quarantine", func(ctx context.Context) error {
+		s.Get(from)
+		if q := from.Status.Quarantine; len(q) != 1 || q[0].Node != "silent-3" {
+			return fmt.Errorf("quarantined: %v", q)
+		}
+		return nil
+	})
+	if err := s.Cluster.ReviveNode(s.Context(), "silent-3"); err != nil {
+		t.Fatal(err)
+	}
+	s.Finish(job)
+	s.AwaitNoTrace()
+	r.awaitShapes("rack-all 1/1", "rack-4 2/2", "rack-2 4/4", "rack-1 8/8")
+}
+
+// pause stops a component until resume is called, at the latest at the end of the test.
+func pause(s *scene.Scene, component string) (resume func()) {
+	s.Helper()
+	p := s.Cluster.Process(component)
+	if err := p.Pause(); err != nil {
+		s.Fatal(err)
+	}
+	resume = sync.OnceFunc(func() {
+		if err := p.Resume(); err != nil {
+			s.Errorf("resuming %s: %v", component, err)
+		}
+	})
+	s.Cleanup(resume)
+	return resume
+}
+
+// awaitUngated waits until all pods of the gang are there and only the scheduler is still missing.
+func awaitUngated(s *scene.Scene, job *batchv1.Job) {
+	s.Helper()
+	s.Eventually("seating "+job.Name, func(ctx context.Context) error {
+		pods, err := s.PodsOf(ctx, job)
+		if err != nil {
+			return err
+		}
+		if len(pods) != int(*job.Spec.Parallelism) {
+			return fmt.Errorf("%d pods exist", len(pods))
+		}
+		for i := range pods {
+			if jobs.Gated(&pods[i]) {
+				return errors.New("pod " + pods[i].Name + " is gated")
+			}
+		}
+		return nil
+	})
+}
