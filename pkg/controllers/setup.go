@@ -14,6 +14,7 @@ import (
 	"github.com/berth-dev/berth/pkg/controllers/seating"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
 	"github.com/berth-dev/berth/pkg/controllers/verdict"
+	"github.com/berth-dev/berth/pkg/controllers/watch"
 	"github.com/berth-dev/berth/pkg/placement"
 )
 
@@ -21,6 +22,9 @@ import (
 func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 	taintRules, err := served(mgr, "DeviceTaintRule")
 	if err != nil {
+		return err
+	}
+	if err := watch.Index(mgr); err != nil {
 		return err
 	}
 	prober := deps.Client

@@ -8,12 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -23,6 +21,7 @@ import (
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
 	"github.com/berth-dev/berth/pkg/controllers/verdict"
+	"github.com/berth-dev/berth/pkg/controllers/watch"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
@@ -68,26 +67,15 @@ func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("line").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
-		WatchesRawSource(source.Channel(opts.Wake, soon[*berth.AcceleratorPool]()))
+		WatchesRawSource(source.Channel(opts.Wake, watch.Soon[*berth.AcceleratorPool](pass, gathering)))
 	for _, kind := range kinds {
-		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), kind, soon[client.Object](), relevant{}))
+		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), kind, watch.Soon[client.Object](pass, gathering), relevant{}))
 	}
 	return b.Complete(r)
 }
 
 // pass is the one key of the queue.
 var pass = ctrl.Request{NamespacedName: types.NamespacedName{Name: "pass"}}
-
-// soon asks for a pass after a moment, whatever the object.
-func soon[T client.Object]() handler.TypedEventHandler[T, ctrl.Request] {
-	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-	return handler.TypedFuncs[T, ctrl.Request]{
-		CreateFunc:  func(_ context.Context, _ event.TypedCreateEvent[T], q queue) { q.AddAfter(pass, gathering) },
-		UpdateFunc:  func(_ context.Context, _ event.TypedUpdateEvent[T], q queue) { q.AddAfter(pass, gathering) },
-		DeleteFunc:  func(_ context.Context, _ event.TypedDeleteEvent[T], q queue) { q.AddAfter(pass, gathering) },
-		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[T], q queue) { q.AddAfter(pass, gathering) },
-	}
-}
 
 // Reconcile is one pass.
 func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {

@@ -136,7 +136,7 @@ func (j judgement) rank(ps berth.ReservedPodSet, rank int) *reason.Refusal {
 	// A pod that runs on a host that is not Ready may run on: the pod's tolerations decide when it is given up, and then
 	// it is deleted. Only a rank without a running pod cannot wait.
 	settled := pod != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil
-	if !ready(node) && !settled {
+	if !nodes.Ready(node) && !settled {
 		return &reason.Refusal{Code: reason.SliceLost, Message: fmt.Sprintf("host %s is not Ready", name)}
 	}
 	// The ledger keeps room for every rank that is not bound yet, so a host that is promised more than it has was filled

@@ -8,6 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
+	"github.com/berth-dev/berth/pkg/controllers/watch"
 )
 
 // relevant lets updates pass that can change a decision. Heartbeats of nodes and progress inside of pods are most of a
@@ -24,24 +27,15 @@ func (relevant) Update(e event.TypedUpdateEvent[client.Object]) bool {
 		was, ok := e.ObjectOld.(*corev1.Pod)
 		return !ok || podChanged(was, now)
 	default:
-		return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+		return watch.Changed(e.ObjectOld, e.ObjectNew)
 	}
 }
 
 func nodeChanged(was, now *corev1.Node) bool {
-	return ready(was) != ready(now) || was.Spec.Unschedulable != now.Spec.Unschedulable ||
+	return nodes.Ready(was) != nodes.Ready(now) || was.Spec.Unschedulable != now.Spec.Unschedulable ||
 		!reflect.DeepEqual(was.Labels, now.Labels) ||
 		!equality.Semantic.DeepEqual(was.Spec.Taints, now.Spec.Taints) ||
 		!equality.Semantic.DeepEqual(was.Status.Allocatable, now.Status.Allocatable)
-}
-
-func ready(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // podChanged: where it stands, whether it still takes room, and whether the scheduler gave up on it.

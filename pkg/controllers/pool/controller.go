@@ -9,12 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -22,6 +19,7 @@ import (
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
+	"github.com/berth-dev/berth/pkg/controllers/watch"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/policy"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -69,22 +67,13 @@ func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("pool").WithOptions(controller.Options{MaxConcurrentReconciles: 1})
 	for _, kind := range kinds {
-		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), kind, soon(), changes{}))
+		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), kind, watch.Soon[client.Object](look, gathering), watch.Health()))
 	}
 	return b.Complete(r)
 }
 
 // look is the one key of the queue.
 var look = ctrl.Request{NamespacedName: types.NamespacedName{Name: "look"}}
-
-func soon() handler.TypedEventHandler[client.Object, ctrl.Request] {
-	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.AddAfter(look, gathering) },
-		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(look, gathering) },
-		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { q.AddAfter(look, gathering) },
-	}
-}
 
 // view is everything that one look decides on.
 type view struct {

@@ -16,14 +16,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
 	"github.com/berth-dev/berth/pkg/controllers/verdict"
+	"github.com/berth-dev/berth/pkg/controllers/watch"
 	"github.com/berth-dev/berth/pkg/reservation"
 )
 
@@ -38,35 +37,13 @@ type reconciler struct {
 // Setup adds the controller to the manager.
 func Setup(mgr manager.Manager, deps *shell.Dependencies, board *verdict.Board) error {
 	r := &reconciler{Dependencies: deps, board: board}
-	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []ctrl.Request {
-		name := obj.GetLabels()[berth.LabelReservation]
-		if name == "" {
-			return nil
-		}
-		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
-	})
 	return ctrl.NewControllerManagedBy(mgr).Named("seating").
 		For(&berth.GangReservation{}).
-		Watches(&resourcev1.ResourceClaim{}, byLabel).
-		Watches(&corev1.Pod{}, byLabel).
-		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.ofWorkload)).
+		Watches(&resourcev1.ResourceClaim{}, watch.Labelled()).
+		Watches(&corev1.Pod{}, watch.Labelled()).
+		Watches(&kueue.Workload{}, watch.OfWorkload(mgr.GetCache())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: int(deps.Config.Concurrency.Seats)}).
 		Complete(r)
-}
-
-func (r *reconciler) ofWorkload(ctx context.Context, wl client.Object) []ctrl.Request {
-	var list berth.GangReservationList
-	if err := r.Client.List(ctx, &list, client.InNamespace(wl.GetNamespace())); err != nil {
-		log.FromContext(ctx).Error(err, "Listing reservations")
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range list.Items {
-		if list.Items[i].Spec.WorkloadRef.Name == wl.GetName() {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
 }
 
 // Reconcile seats whoever can be seated now.
