@@ -1,11 +1,12 @@
 // Package faults breaks the ground under a controller at a chosen place: at one write, between a write and its answer,
 // or in what its watches tell it.
 //
-// Three tools, from the inside out:
+// Four tools, from the inside out:
 //
 //   - [Wrap] puts a [Plan] between a controller and its client. A first run with an empty plan records every write as a
 //     [Site] such as "update resourceclaims/status#2"; a second run has a [Fault] at one of them. After a fault has
 //     fired the client is frozen, which is what the rest of the world sees of a process that died there.
+//   - [Wire] is the connection of a process that dies: once it is cut nothing comes through, lease renewals included.
 //   - [Lag] delays the watches of a rest.Config, so that a controller decides on a past that is long gone for others.
 //   - [Proxy] stands between the API server and a controller that is a process of its own. It can stop the process
 //     with SIGSTOP while one of its writes is on the way, and deliver that write after somebody else has taken over.

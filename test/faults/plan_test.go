@@ -172,3 +172,24 @@ func TestLateWriteMeetsTheSuccessorsWrite(t *testing.T) {
 		t.Errorf("the late write got %v, want a conflict", err)
 	}
 }
+
+// A process that is dead to one namespace is alive to the others, and the sites of each are counted by themselves.
+func TestEachNamespaceHasItsOwnPlan(t *testing.T) {
+	here, there := newFixture(t, "each-here"), newFixture(t, "each-there")
+	plans := map[string]*faults.Plan{
+		here.namespace:  faults.NewPlan(faults.Fault{At: faults.At("create configmaps#2"), Kind: faults.Before}),
+		there.namespace: faults.NewPlan(),
+	}
+	c := faults.WrapEach(here.client, func(namespace string) *faults.Plan { return plans[namespace] })
+	if err := run(here.ctx, here, c); !errors.Is(err, faults.ErrInjected) {
+		t.Errorf("the struck run ended with %v", err)
+	}
+	must(t, run(there.ctx, there, c))
+	if got := len(plans[here.namespace].Record()); got != 2 {
+		t.Errorf("%d writes of the struck run, want 2", got)
+	}
+	if got := plans[there.namespace].Record(); len(got) != 7 || got[5].String() != "apply configmaps#1" {
+		t.Errorf("the other run recorded %v", got)
+	}
+	must(t, c.Create(here.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "each-unplanned"}}))
+}

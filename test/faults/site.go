@@ -110,3 +110,16 @@ func appliedResourceOf(c client.Client, applied runtime.ApplyConfiguration) stri
 	}
 	return strings.ToLower(fmt.Sprintf("%T", applied))
 }
+
+// appliedNamespaceOf returns the namespace of an apply configuration; empty if it has none.
+func appliedNamespaceOf(applied runtime.ApplyConfiguration) string {
+	switch object := applied.(type) {
+	case interface{ GetNamespace() string }:
+		return object.GetNamespace()
+	case interface{ GetNamespace() *string }:
+		if namespace := object.GetNamespace(); namespace != nil {
+			return *namespace
+		}
+	}
+	return ""
+}
