@@ -24,6 +24,15 @@ var serving = []rule{
 		}
 		return giveUp(v, v.Lost), true
 	}},
+	// A Job that was deleted without its pods leaves a Workload that nobody will ever finish. Its pods run to their end.
+	{"orphaned", func(v View) (Plan, bool) {
+		if !v.Demand.Orphaned || len(v.podsIn(func(p Pod) bool { return p.Seated && !p.Terminal })) > 0 {
+			return Plan{}, false
+		}
+		return giveUp(v, &reason.Refusal{
+			Code: reason.Unsupported, Message: "the Workload has lost its owner and the gang's pods have ended",
+		}), true
+	}},
 	{"write-refused", func(v View) (Plan, bool) {
 		if v.Failed == nil {
 			return Plan{}, false
@@ -74,8 +83,10 @@ var serving = []rule{
 	{"record", func(v View) (Plan, bool) {
 		return act(Record), v.Phase == Planned || v.Phase == ""
 	}},
+	// Whoever stands in a claim was seated by Berth: it became a stranger when its Job was deleted without it, and it loses
+	// its entry when it has ended.
 	{"strangers", func(v View) (Plan, bool) {
-		strangers := v.podsIn(func(p Pod) bool { return p.Stranger && !p.Deleting })
+		strangers := v.podsIn(func(p Pod) bool { return p.Stranger && !p.Seated && !p.Terminal && !p.Deleting })
 		return deletePods(strangers), len(strangers) > 0
 	}},
 }

@@ -51,6 +51,8 @@ type Demand struct {
 	// Gone: no Workload with the recorded UID exists.
 	Gone     bool
 	Deleting bool
+	// Orphaned: the object that created the gang's pods is gone, and the Workload was kept. No pod can come any more.
+	Orphaned bool
 	Finished bool
 	Evicted  bool
 	Quota    bool

@@ -1,6 +1,7 @@
 package kueue
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/kueue/pkg/util/admissioncheck"
 	"sigs.k8s.io/kueue/pkg/workload"
@@ -59,8 +60,10 @@ func DemandFor(res *berth.GangReservation, wl *kueue.Workload) reservation.Deman
 		return reservation.Demand{Gone: true}
 	}
 	check := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, kueue.AdmissionCheckReference(res.Spec.Check))
+	owner := metav1.GetControllerOf(wl)
 	d := reservation.Demand{
 		Deleting: !wl.DeletionTimestamp.IsZero(),
+		Orphaned: owner == nil || owner.UID != res.Spec.Owner.UID,
 		Finished: workload.IsFinished(wl),
 		Evicted:  workload.IsEvicted(wl),
 		Quota:    workload.HasQuotaReservation(wl),
