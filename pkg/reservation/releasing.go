@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/berth-dev/berth/pkg/reason"
 )
 
 // releasing is the table of a reservation on its way out. Its order is the order in which a slice becomes free without a
@@ -19,9 +21,14 @@ var releasing = []rule{
 		}
 		// An admitted gang whose quota, epoch and check all still stand lost its reservation by other hands.
 		if v.Demand.Admitted && v.Demand.Quota && !v.Demand.Evicted {
-			return act(Retry), true
+			return Plan{Steps: []Step{{Do: Retry, Because: v.takenBack()}}}, true
 		}
 		return act(Pending), true
+	}},
+	// Without our finalizer the DELETE that comes next would free the devices under running pods.
+	{"keep", func(v View) (Plan, bool) {
+		loose := v.claimsIn(func(c Claim) bool { return c.State.Allocated() && !c.Finalizer && !c.Deleting })
+		return act(KeepClaims, loose...), len(loose) > 0
 	}},
 	{"delete-claims", func(v View) (Plan, bool) {
 		open := v.claimsIn(func(c Claim) bool { return c.ours() && !c.Deleting })
@@ -85,22 +92,42 @@ var releasing = []rule{
 
 func awaitHosts(hosts []string) string {
 	slices.Sort(hosts)
-	return "a pod may still run on a host that is not Ready: " + strings.Join(hosts, ", ")
+	return "a pod may still run on a host that is not Ready: " + strings.Join(slices.Compact(hosts), ", ")
 }
 
-// ours reports whether the object exists and is this reservation's.
-func (c Claim) ours() bool { return c.State != Missing && c.State != Foreign }
+// takenBack says why an admitted gang has to go.
+func (v View) takenBack() *reason.Refusal {
+	switch {
+	case v.Deleting:
+		return &reason.Refusal{Code: reason.SliceLost, Message: "the reservation was deleted"}
+	case v.Lost != nil:
+		return v.Lost
+	default:
+		return &reason.Refusal{Code: reason.SliceLost, Message: "the slice was given back"}
+	}
+}
+
+// ours reports whether the object exists, is this reservation's and needs something done still. Once it is in deletion
+// without allocation and without our finalizer, others may keep it for as long as they like.
+func (c Claim) ours() bool {
+	return c.State != Missing && c.State != Foreign && (c.Finalizer || c.State.Allocated() || !c.Deleting)
+}
 
 // list names up to five pods.
 func list(pods []Pod) string {
-	const most = 5
 	names := make([]string, 0, len(pods))
 	for _, p := range pods {
 		names = append(names, p.Name)
 	}
 	slices.Sort(names)
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	return some(names, ", ")
+}
+
+// some joins up to five of the things that a sentence lists.
+func some(things []string, separator string) string {
+	const most = 5
+	if len(things) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(things[:most], separator), len(things)-most)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(things, separator)
 }

@@ -3,7 +3,6 @@ package reservation
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/berth-dev/berth/pkg/reason"
 )
@@ -80,8 +79,7 @@ func Seat(v SeatingView) SeatingPlan {
 		return SeatingPlan{Waits: missing}
 	}
 	plan := SeatingPlan{Begin: !v.Begun, Enter: map[string][]SeatingPod{}}
-	entered := v.entered()
-	free := v.free()
+	at := v.index()
 	var waiting []string
 	for _, p := range v.Pods {
 		if p.Terminal || p.Deleting || !p.Gated {
@@ -89,76 +87,101 @@ func Seat(v SeatingView) SeatingPlan {
 		}
 		var missing []string
 		for _, c := range p.Claims {
-			if !entered[c][p.UID] {
+			if !at.entered[c][p.UID] {
 				missing = append(missing, c)
 			}
 		}
 		switch {
 		case len(missing) == 0:
 			plan.Ungate = append(plan.Ungate, p)
-		case v.contested(p):
+		case at.contested(p):
 			waiting = append(waiting, fmt.Sprintf("rank %d waits for its predecessor to end", p.Rank))
-		case slices.ContainsFunc(missing, func(c string) bool { return free[c] <= 0 }):
+		case slices.ContainsFunc(missing, func(c string) bool { return at.free[c] <= 0 }):
 			waiting = append(waiting, fmt.Sprintf("rank %d waits for a place in its claim", p.Rank))
 		default:
 			for _, c := range missing {
 				plan.Enter[c] = append(plan.Enter[c], p)
-				free[c]--
+				at.free[c]--
 			}
 			plan.Ungate = append(plan.Ungate, p)
 		}
 	}
 	slices.Sort(waiting)
-	plan.Waits = strings.Join(waiting, "; ")
+	plan.Waits = some(slices.Compact(waiting), "; ")
 	return plan
 }
 
 func (p SeatingPod) seat() string { return fmt.Sprintf("%s/%d", p.PodSet, p.Rank) }
 
-// entered says by claim which pods stand in it.
-func (v SeatingView) entered() map[string]map[string]bool {
-	in := map[string]map[string]bool{}
-	for _, c := range v.Claims {
-		in[c.Name] = map[string]bool{}
-		for _, uid := range c.Entries {
-			in[c.Name][uid] = true
-		}
-	}
-	return in
+// seats is a SeatingView by seat and by claim.
+type seats struct {
+	// taken holds the pods of each seat that have not ended.
+	taken map[string][]SeatingPod
+	// seatOf is the seat of each pod, by UID.
+	seatOf map[string]string
+	// entered says which pods stand in a claim, standing which pods stand in some claim.
+	entered  map[string]map[string]bool
+	standing map[string]bool
+	// held counts by claim and seat the entries of that seat; unknown those of pods that are not known.
+	held    map[string]map[string]int
+	unknown map[string]bool
+	// free counts the places left in each claim.
+	free map[string]int
 }
 
-// free counts the places left in each claim.
-func (v SeatingView) free() map[string]int {
-	free := map[string]int{}
-	for _, c := range v.Claims {
-		free[c.Name] = MaxEntries - len(c.Entries) - c.Others
+func (v SeatingView) index() seats {
+	at := seats{
+		taken: map[string][]SeatingPod{}, seatOf: map[string]string{},
+		entered: map[string]map[string]bool{}, standing: map[string]bool{},
+		held: map[string]map[string]int{}, unknown: map[string]bool{}, free: map[string]int{},
 	}
-	return free
+	for _, p := range v.Pods {
+		at.seatOf[p.UID] = p.seat()
+		if !p.Terminal {
+			at.taken[p.seat()] = append(at.taken[p.seat()], p)
+		}
+	}
+	for _, c := range v.Claims {
+		at.free[c.Name] = MaxEntries - len(c.Entries) - c.Others
+		at.entered[c.Name], at.held[c.Name] = map[string]bool{}, map[string]int{}
+		for _, uid := range c.Entries {
+			at.entered[c.Name][uid], at.standing[uid] = true, true
+			if seat, known := at.seatOf[uid]; known {
+				at.held[c.Name][seat]++
+			} else {
+				at.unknown[c.Name] = true
+			}
+		}
+	}
+	return at
 }
 
 // contested reports whether somebody of the same rank may still run or has not left one of the pod's claims. An entry of a
 // pod that is not known any more may be of any rank, so it keeps all newcomers of that claim waiting until it is removed.
-func (v SeatingView) contested(p SeatingPod) bool {
-	known := map[string]SeatingPod{}
-	for _, o := range v.Pods {
-		known[o.UID] = o
-		if o.UID != p.UID && o.seat() == p.seat() && !o.Terminal && (!o.Gated || !p.older(o)) {
+func (at seats) contested(p SeatingPod) bool {
+	seat := p.seat()
+	for _, o := range at.taken[seat] {
+		if o.UID != p.UID && !(o.Gated && at.before(p, o)) {
 			return true
 		}
 	}
-	for _, c := range v.Claims {
-		if !slices.Contains(p.Claims, c.Name) {
-			continue
+	for _, c := range p.Claims {
+		others := at.held[c][seat]
+		if at.entered[c][p.UID] {
+			others--
 		}
-		for _, uid := range c.Entries {
-			o, exists := known[uid]
-			if !exists || (o.UID != p.UID && o.seat() == p.seat()) {
-				return true
-			}
+		if others > 0 || at.unknown[c] {
+			return true
 		}
 	}
 	return false
 }
 
-// older breaks the tie between two gated pods of one rank: exactly one of them may go first.
-func (p SeatingPod) older(o SeatingPod) bool { return p.UID < o.UID }
+// before decides between two gated pods of one rank: exactly one of them may go first. It is the one that stands in a
+// claim already, because nothing takes it out again while it lives.
+func (at seats) before(p, o SeatingPod) bool {
+	if at.standing[p.UID] != at.standing[o.UID] {
+		return at.standing[p.UID]
+	}
+	return p.UID < o.UID
+}

@@ -68,6 +68,10 @@ var serving = []rule{
 		missing := v.claimsIn(func(c Claim) bool { return c.State == Missing })
 		return act(CreateClaims, missing...), len(missing) > 0
 	}},
+	{"keep", func(v View) (Plan, bool) {
+		loose := v.claimsIn(func(c Claim) bool { return !c.Finalizer })
+		return act(KeepClaims, loose...), len(loose) > 0
+	}},
 	{"allocate", func(v View) (Plan, bool) {
 		free := v.claimsIn(func(c Claim) bool { return c.State == Free })
 		return act(Allocate, free...), len(free) > 0
@@ -76,7 +80,7 @@ var serving = []rule{
 		unheld := v.claimsIn(func(c Claim) bool { return c.State == Unheld })
 		return act(Hold, unheld...), len(unheld) > 0
 	}},
-	// From here on every claim is held.
+	// From here on every claim is held, and its finalizer keeps it so.
 	{"ready", func(v View) (Plan, bool) {
 		return act(Ready), v.Demand.Check != CheckReady
 	}},
@@ -131,6 +135,8 @@ func (d Demand) why(deleted bool) string {
 		return "the Workload was admitted anew"
 	case d.Check == "":
 		return "the admission check no longer applies"
+	case d.Check == CheckReady:
+		return "the admission check sends the pods elsewhere"
 	default:
 		return "the admission check says " + string(d.Check)
 	}

@@ -17,7 +17,7 @@ type Step struct {
 	Do Act
 	// Names of claims or pods that the act is about.
 	Names []string
-	// Because is set for Release, Retry and Pending.
+	// Because is set for Release and Retry.
 	Because *reason.Refusal
 }
 
@@ -30,6 +30,8 @@ const (
 	CreateClaims Act = "CreateClaims"
 	// Allocate re-reads all intents and then allocates the named claims, each with the hold in the same write.
 	Allocate Act = "Allocate"
+	// KeepClaims puts our finalizer back on the named claims.
+	KeepClaims Act = "KeepClaims"
 	// Hold puts the Workload's entry back.
 	Hold Act = "Hold"
 	// Ready writes check Ready with podSetUpdates and GangReserved True.

@@ -72,6 +72,10 @@ func OutOfService(n *corev1.Node) bool {
 	return false
 }
 
+// Doubtful reports whether a pod whose object is gone may still run on the node: it is not Ready, so its kubelet may not
+// have heard of it, and nobody has declared that everything on it has ended.
+func Doubtful(n *corev1.Node) bool { return !Ready(n) && !OutOfService(n) }
+
 // Amounts turns quantities into thousandths, at most math.MaxInt64.
 func Amounts(list corev1.ResourceList) map[string]int64 {
 	out := make(map[string]int64, len(list))

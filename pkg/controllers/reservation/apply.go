@@ -37,6 +37,8 @@ func (r *reconciler) step(ctx context.Context, g *gathered, s reservation.Step) 
 		return r.createClaims(ctx, g, s.Names)
 	case reservation.Allocate:
 		return r.allocate(ctx, g, s.Names)
+	case reservation.KeepClaims:
+		return r.keep(ctx, g, s.Names)
 	case reservation.Hold:
 		return r.rehold(ctx, g, s.Names)
 	case reservation.Ready:
@@ -77,9 +79,6 @@ func (r *reconciler) ready(ctx context.Context, g *gathered) error {
 
 // retry has Kueue evict the Workload as a whole. Without a delay the quota comes back at once.
 func (r *reconciler) retry(ctx context.Context, g *gathered, because *reason.Refusal) error {
-	if because == nil {
-		because = &reason.Refusal{Code: reason.SliceLost, Message: "the slice was given back"}
-	}
 	return r.answer(ctx, g, adaptkueue.Refused("", kueue.CheckStateRetry, because))
 }
 
@@ -162,11 +161,19 @@ func (r *reconciler) deletePods(ctx context.Context, g *gathered, names []string
 			continue
 		}
 		if err == nil {
-			r.Recorder.Eventf(pod, g.res, corev1.EventTypeWarning, "NotOfTheGang", "Deleting",
-				"deleted: it names reservation %s and has no seat in it", g.res.Name)
+			why, message := dismissal(g, name)
+			r.Recorder.Eventf(pod, g.res, corev1.EventTypeWarning, why, "Deleting", "deleted: %s", message)
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// dismissal is the reason and the sentence for a pod that is deleted.
+func dismissal(g *gathered, pod string) (string, string) {
+	if slices.ContainsFunc(g.Pods, func(p reservation.Pod) bool { return p.Name == pod && !p.Stranger }) {
+		return "SliceReleased", "its gang's slice is given back before it was let go"
+	}
+	return "NotOfTheGang", fmt.Sprintf("it names reservation %s and has no seat in it", g.res.Name)
 }
 
 // clearClaims frees the devices. Allocation and entries go in one write that is conditioned on the version whose entries
@@ -179,6 +186,9 @@ func (r *reconciler) clearClaims(ctx context.Context, g *gathered, names []strin
 			if err := r.Client.Status().Update(ctx, claim); err != nil {
 				return client.IgnoreNotFound(err)
 			}
+		}
+		if !slices.Contains(claim.Finalizers, berth.FinalizerHold) {
+			continue
 		}
 		claim.Finalizers = slices.DeleteFunc(claim.Finalizers, func(f string) bool { return f == berth.FinalizerHold })
 		if err := r.Client.Update(ctx, claim); client.IgnoreNotFound(err) != nil {

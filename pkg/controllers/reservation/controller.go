@@ -9,11 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -23,8 +22,13 @@ import (
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
 	"github.com/berth-dev/berth/pkg/controllers/verdict"
+	"github.com/berth-dev/berth/pkg/controllers/watch"
 	"github.com/berth-dev/berth/pkg/reservation"
 )
+
+// lookAgain is how soon something that waits is looked at again although nothing tells of a change: an own write hides
+// for a few seconds that others removed the object (see package written), and nobody tells when that is over.
+const lookAgain = 10 * time.Second
 
 // rounds bounds how often one reconcile gathers and applies; the longest way, from a stale Ready to the last finalizer,
 // takes nine.
@@ -46,49 +50,15 @@ type reconciler struct {
 // Setup adds the controller to the manager.
 func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
 	r := &reconciler{Dependencies: deps, Options: opts}
-	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []ctrl.Request {
-		name := obj.GetLabels()[berth.LabelReservation]
-		if name == "" {
-			return nil
-		}
-		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
-	})
 	return ctrl.NewControllerManagedBy(mgr).Named("reservation").
 		For(&berth.GangReservation{}).
-		Watches(&resourcev1.ResourceClaim{}, byLabel).
-		Watches(&corev1.Pod{}, byLabel).
-		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.ofWorkload)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.inDoubt)).
+		Watches(&resourcev1.ResourceClaim{}, watch.Labelled()).
+		Watches(&corev1.Pod{}, watch.Labelled()).
+		Watches(&kueue.Workload{}, watch.OfWorkload(mgr.GetCache())).
+		Watches(&corev1.Node{}, watch.Releasing(mgr.GetCache()), builder.WithPredicates(watch.Health())).
 		WatchesRawSource(opts.Board.Changes()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: int(deps.Config.Concurrency.Reservations)}).
 		Complete(r)
-}
-
-// ofWorkload finds the reservations that serve a Workload: one per epoch, so almost always one.
-func (r *reconciler) ofWorkload(ctx context.Context, wl client.Object) []ctrl.Request {
-	return r.where(ctx, wl.GetNamespace(), func(res *berth.GangReservation) bool {
-		return res.Spec.WorkloadRef.Name == wl.GetName()
-	})
-}
-
-// inDoubt finds the reservations whose release may wait for a host.
-func (r *reconciler) inDoubt(ctx context.Context, _ client.Object) []ctrl.Request {
-	return r.where(ctx, "", func(res *berth.GangReservation) bool { return res.Status.Phase == berth.PhaseReleasing })
-}
-
-func (r *reconciler) where(ctx context.Context, namespace string, keep func(*berth.GangReservation) bool) []ctrl.Request {
-	var list berth.GangReservationList
-	if err := r.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		log.FromContext(ctx).Error(err, "Listing reservations")
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range list.Items {
-		if keep(&list.Items[i]) {
-			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
 }
 
 // Reconcile brings one reservation as far as it can go now.
@@ -103,7 +73,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		plan := reservation.Next(g.View)
 		if len(plan.Steps) == 0 {
-			return ctrl.Result{}, r.waits(ctx, g, plan)
+			var again time.Duration
+			if plan.Waits != "" {
+				again = lookAgain
+			}
+			return ctrl.Result{RequeueAfter: again}, r.waits(ctx, g, plan)
 		}
 		log.FromContext(ctx).V(1).Info("Next", "rule", plan.Rule, "do", plan.Steps[0].Do, "names", plan.Steps[0].Names)
 		switch err := r.apply(ctx, g, plan); {

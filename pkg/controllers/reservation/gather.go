@@ -133,7 +133,7 @@ func (g *gathered) claim(claim *resourcev1.ResourceClaim) reservation.Claim {
 		}
 	}
 	switch {
-	case claim.Annotations[berth.AnnotationReservationUID] != string(g.res.UID) || !c.Finalizer:
+	case claim.Annotations[berth.AnnotationReservationUID] != string(g.res.UID):
 		c.State = reservation.Foreign
 	case claim.Status.Allocation == nil:
 		c.State = reservation.Free
@@ -200,7 +200,7 @@ func (r *reconciler) readHosts(ctx context.Context, g *gathered) error {
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
-		return err == nil && !nodes.Ready(node) && !nodes.OutOfService(node), err
+		return err == nil && nodes.Doubtful(node), err
 	}
 	for _, s := range g.res.Status.Quarantine {
 		d, err := doubtful(s.Node)

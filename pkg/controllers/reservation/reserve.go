@@ -170,6 +170,18 @@ func (r *reconciler) liveReservations(ctx context.Context) ([]*berth.GangReserva
 	return all, nil
 }
 
+// keep puts our finalizer back where somebody took it off.
+func (r *reconciler) keep(ctx context.Context, g *gathered, names []string) error {
+	for _, name := range names {
+		claim := g.claims[name].DeepCopy()
+		claim.Finalizers = append(claim.Finalizers, berth.FinalizerHold)
+		if err := r.Client.Update(ctx, claim); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // rehold puts the Workload's entry back where somebody took it out.
 func (r *reconciler) rehold(ctx context.Context, g *gathered, names []string) error {
 	for _, name := range names {
