@@ -83,7 +83,7 @@ func describe(p *berth.AcceleratorPool, v *view) berth.AcceleratorPoolStatus {
 	}
 	ready, why, message := readiness(status)
 	set(berth.PoolReady, ready, why, message)
-	fenced, why, message := fencedness(p, status, v)
+	fenced, why, message := fencedness(p, status, overdrawn(v, mine), v)
 	set(berth.PoolFenced, fenced, why, message)
 	return status
 }
@@ -103,8 +103,11 @@ func readiness(s berth.AcceleratorPoolStatus) (bool, string, string) {
 }
 
 // fencedness lists who holds devices already, and who could get past the scheduler's taint, before it says Fenced.
-func fencedness(p *berth.AcceleratorPool, s berth.AcceleratorPoolStatus, v *view) (bool, string, string) {
+func fencedness(p *berth.AcceleratorPool, s berth.AcceleratorPoolStatus, overdrawn []string, v *view) (bool, string, string) {
 	if p.Spec.Fence == berth.FenceObserve {
+		if len(overdrawn) > 0 {
+			return false, "Overdrawn", "others have taken what was not free: " + some(overdrawn)
+		}
 		return false, "Observe", "others may allocate from these pools: their claims are counted, nothing keeps them away"
 	}
 	finding, tried := v.report.Fence(p.Name)
@@ -117,12 +120,32 @@ func fencedness(p *berth.AcceleratorPool, s berth.AcceleratorPoolStatus, v *view
 		for _, h := range s.Holders {
 			names = append(names, h.Namespace+"/"+h.Name)
 		}
+		slices.Sort(names)
 		notes = append(notes, "claims of others hold devices here from before: "+some(slices.Compact(names)))
+	}
+	if len(overdrawn) > 0 {
+		notes = append(notes, "more is taken than there is: "+some(overdrawn))
 	}
 	if blanket := blanketTolerations(v); len(blanket) > 0 {
 		notes = append(notes, "templates that tolerate the scheduler's taint and will fail at the policy instead: "+some(blanket))
 	}
 	return true, "Fenced", strings.Join(notes, "; ")
+}
+
+// overdrawn says of which devices and counters more is taken than there is, and by whom.
+func overdrawn(v *view, mine func(inventory.PoolID) bool) []string {
+	var out []string
+	for _, o := range v.world.Ledger.Overdrawn() {
+		if !mine(o.Pool) {
+			continue
+		}
+		what := "counter " + o.CounterSet + "/" + o.Counter
+		if o.Device != "" {
+			what = "device " + o.Device
+		}
+		out = append(out, fmt.Sprintf("%s of pool %s (%s)", what, o.Pool.Name, some(o.Owners)))
+	}
+	return out
 }
 
 // blanketTolerations are the ResourceClaimTemplates whose requests bear every device taint.

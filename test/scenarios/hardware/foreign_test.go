@@ -81,6 +81,56 @@ func TestScenario30_ForeignClaimsWhereTheFenceOnlyObserves(t *testing.T) {
 	s.AwaitNoTrace()
 }
 
+// TestScenario30_OverdrawByOthers: where nothing is fenced somebody may write an allocation into a gang's slice.
+func TestScenario30_OverdrawByOthers(t *testing.T) {
+	s := begin(t)
+	r := newRack(s, "overdraw", 8)
+	r.publish(r.devices(4, 2)...)
+	r.Create(r.owner(berth.FenceObserve))
+	run(s)
+	gang := s.Submit(scene.Gang("gang", quad, 4))
+	s.AwaitSeated(gang)
+	s.AwaitReserved(gang, r.on("rack-4-0", r.hosts[:4]))
+	before := portrait(s, gang)
+
+	taker := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "taker"}, Spec: s.Template(pair).Spec.Spec,
+	}
+	s.Create(taker)
+	taker.Status.Allocation = &resourcev1.AllocationResult{
+		Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+			{Request: "slice", Driver: r.driver, Pool: r.name, Device: "rack-2-1"},
+		}},
+		NodeSelector: r.device(2, 1).NodeSelector,
+	}
+	if err := s.Client.Status().Update(s.Context(), taker); err != nil {
+		t.Fatal(err)
+	}
+	holders := fmt.Sprintf("(%s/%s, %s/taker)", s.Namespace, reservation(s, gang).Name, s.Namespace)
+	r.awaitCondition(berth.PoolFenced, "False Overdrawn: others have taken what was not free: counter hosts/overdraw-2 of pool overdraw "+holders+
+		", counter hosts/overdraw-3 of pool overdraw "+holders)
+
+	// What is not concerned is given out, and nothing that is.
+	pairs := s.Submit(scene.Gang("pairs", pair, 2))
+	s.AwaitSeated(pairs)
+	s.AwaitReserved(pairs, r.on("rack-2-2", r.hosts[4:6]))
+	if after := portrait(s, gang); after != before {
+		t.Errorf("the gang was touched: it was\n%s\nand is\n%s", before, after)
+	}
+	s.Finish(pairs)
+	s.Finish(gang)
+	next := s.Submit(scene.Gang("next", quad, 4))
+	s.AwaitSeated(next)
+	s.AwaitReserved(next, r.on("rack-4-1", r.hosts[4:]))
+	r.assertUntouched(taker)
+	if err := s.Client.Delete(s.Context(), taker); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitCondition(berth.PoolFenced, "False Observe: others may allocate from these pools: their claims are counted, nothing keeps them away")
+	s.Finish(next)
+	s.AwaitNoTrace()
+}
+
 // stranger is a pod with a claim of its own that has nothing to do with Kueue or Berth. It is scheduled by
 // kube-scheduler, to the host if one is given. The claim is returned as the scheduler left it.
 func (r *rack) stranger(name, class, host string) *resourcev1.ResourceClaim {

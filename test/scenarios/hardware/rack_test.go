@@ -233,12 +233,12 @@ func fill(s *scene.Scene, host, cpu string) *corev1.Pod {
 		},
 	}
 	s.Create(pod)
-	s.Cleanup(func() { clear1(s, pod) })
+	s.Cleanup(func() { clearOut(s, pod) })
 	return pod
 }
 
-// clear1 removes a filler; it may be gone already.
-func clear1(s *scene.Scene, pod *corev1.Pod) {
+// clearOut removes a filler; it may be gone already.
+func clearOut(s *scene.Scene, pod *corev1.Pod) {
 	s.Helper()
 	err := s.Client.Delete(context.Background(), pod, client.GracePeriodSeconds(0))
 	if err != nil && !apierrors.IsNotFound(err) {

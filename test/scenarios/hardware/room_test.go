@@ -35,7 +35,7 @@ func TestScenario01_FirstCandidateShortOfCPU(t *testing.T) {
 
 	// It is the blocker's end that wakes the gang: while nothing happens nobody looks.
 	awaitQuiet(s)
-	clear1(s, blocker)
+	clearOut(s, blocker)
 	s.AwaitSeated(second)
 	s.AwaitReserved(second, r.on("rack-4-2", r.hosts[8:12]))
 	st.never("impossible")
