@@ -116,8 +116,7 @@ func TestScenario08_BrokenPoolsBesideAGoodOne(t *testing.T) {
 	mixed := r.offer(1, 1, r.devices(4)...)
 	mixed.Spec.SharedCounters = r.counters(1, 1).Spec.SharedCounters
 	err := s.Client.Create(s.Context(), mixed)
-	t.Log(err)
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "devices") {
+	if !apierrors.IsInvalid(err) || !strings.HasSuffix(err.Error(), "only one of `sharedCounters` or `devices` is allowed") {
 		t.Errorf("counters and devices in one slice: %v", err)
 	}
 
