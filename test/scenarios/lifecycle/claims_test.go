@@ -1,0 +1,174 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"github.com/berth-dev/berth/test/scene"
+)
+
+// TestScenario11_ClaimDeletedByHand: the claim stays with its allocation until the gang is evicted as a whole; then the
+// gang runs on a fresh one.
+func TestScenario11_ClaimDeletedByHand(t *testing.T) {
+	s := play(t)
+	job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
+	s.AwaitSeated(job)
+	first, pods := s.reservation(job), s.podsNow(job)
+	s.prolong(pods)
+	claims, err := s.claimsOf(t.Context(), first.Name)
+	s.must(err, "listing claims")
+	if len(claims) != 1 {
+		t.Fatalf("the gang has %d claims, want 1", len(claims))
+	}
+
+	s.must(s.Client.Delete(t.Context(), &claims[0]), "deleting the claim")
+	s.awaitWaiting(first, "Waiting: 4 of the gang's pods may still run: "+names(pods))
+	s.must(s.held(t.Context(), first), "while the pods end")
+	s.awaitEvicted(job, kueue.WorkloadEvictedByAdmissionCheck)
+
+	s.shutDown(pods...)
+	s.awaitGone(first)
+	second := s.moved(job, first)
+	s.must(s.held(t.Context(), second), "on the fresh claim")
+	s.Finish(job)
+	s.AwaitNoTrace()
+	if n := len(s.wrote("create", "gangreservations")); n != 2 {
+		t.Errorf("Berth made %d reservations, want 2", n)
+	}
+}
+
+// TestScenario16_RestartWithAClaimInDeletion: while no controller runs, the Job and the claim are deleted. The next
+// controller counts the devices as busy until the last pod is gone, and then cleans up.
+func TestScenario16_RestartWithAClaimInDeletion(t *testing.T) {
+	s := set(t)
+	controller := s.Run()
+	job := s.Submit(scene.Gang("train", "tpu-8x8", 16))
+	s.AwaitSeated(job)
+	r, pods := s.reservation(job), s.podsNow(job)
+	last := pods[:1]
+	s.prolong(last)
+
+	s.must(controller.Stop(), "stopping the controller")
+	claims, err := s.claimsOf(t.Context(), r.Name)
+	s.must(err, "listing claims")
+	for i := range claims {
+		s.must(s.Client.Delete(t.Context(), &claims[i]), "deleting the claim")
+	}
+	s.DeleteJob(job)
+	s.Eventually("the end of all pods but one", func(ctx context.Context) error {
+		left, err := s.pods(ctx, job)
+		if err == nil && len(left) > 1 {
+			err = fmt.Errorf("%d are left", len(left))
+		}
+		return err
+	})
+	other := s.Submit(scene.Gang("other", "tpu-8x8", 16))
+
+	s.Run()
+	s.AwaitReserved(other, fmt.Sprintf("False NoFreeSlice: no tpu-8x8 is free: 1 of 1 is held by %s/%s", r.Namespace, r.Name))
+	s.awaitWaiting(r, "Waiting: 1 of the gang's pods may still run: "+names(last))
+	s.must(s.held(t.Context(), r), "while one pod ends")
+
+	s.shutDown(last...)
+	s.awaitGone(r)
+	s.AwaitSeated(other)
+	s.Finish(other)
+	s.AwaitNoTrace()
+}
+
+// TestScenario17_DriverWritesStatus: a driver reports on its device in status.devices of the pinned claim, again and again
+// while the gang is seated and released. Neither loses what the other wrote.
+func TestScenario17_DriverWritesStatus(t *testing.T) {
+	s := play(t)
+	stop := s.driver()
+	job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
+	s.AwaitSeated(job)
+	r, pods := s.reservation(job), s.podsNow(job)
+	s.prolong(pods)
+	claims, err := s.claimsOf(t.Context(), r.Name)
+	s.must(err, "listing claims")
+	entries := map[string]bool{}
+	for _, ref := range claims[0].Status.ReservedFor {
+		entries[string(ref.UID)] = true
+	}
+	for _, p := range pods {
+		if !entries[string(p.UID)] {
+			t.Errorf("pod %s runs and has no entry in %v", p.Name, claims[0].Status.ReservedFor)
+		}
+	}
+	if len(entries) != 5 || len(claims[0].Status.Devices) != 1 {
+		t.Errorf("the claim has entries %v and devices %v, want four pods, the Workload and one device", entries, claims[0].Status.Devices)
+	}
+
+	s.DeleteJob(job)
+	s.awaitWaiting(r, "Waiting: 4 of the gang's pods may still run: "+names(pods))
+	end := time.Now()
+	s.shutDown(pods...)
+	s.AwaitNoTrace()
+	if during := stop(); during < 10 {
+		t.Errorf("the driver wrote %d times: the test shows little", during)
+	}
+	s.releasedOnce(end)
+}
+
+// driver plays a driver that writes a condition of its device into each allocated claim of the namespace, every few
+// milliseconds. The returned function ends it and says how often it wrote.
+func (s *stage) driver() func() int {
+	ctx, cancel := context.WithCancel(s.Context())
+	done := make(chan int)
+	go func() {
+		tick := time.NewTicker(15 * time.Millisecond)
+		defer tick.Stop()
+		n := 0
+		for {
+			select {
+			case <-ctx.Done():
+				done <- n
+				return
+			case <-tick.C:
+				n += s.report(ctx, n)
+			}
+		}
+	}()
+	return func() int { cancel(); return <-done }
+}
+
+// report writes once into every claim that has a device, and returns how often that succeeded. Conflicts are the driver's
+// to bear.
+func (s *stage) report(ctx context.Context, n int) (written int) {
+	var list resourcev1.ResourceClaimList
+	if err := s.Client.List(ctx, &list, client.InNamespace(s.Namespace)); err != nil {
+		return 0
+	}
+	for i := range list.Items {
+		c := &list.Items[i]
+		if c.Status.Allocation == nil {
+			continue
+		}
+		c.Status.Devices = nil
+		for _, r := range c.Status.Allocation.Devices.Results {
+			c.Status.Devices = append(c.Status.Devices, resourcev1.AllocatedDeviceStatus{
+				Driver: r.Driver, Pool: r.Pool, Device: r.Device,
+				Conditions: []metav1.Condition{{
+					Type: "Ready", Status: metav1.ConditionTrue, Reason: "Measured", Message: fmt.Sprint(n), LastTransitionTime: metav1.Now(),
+				}},
+			})
+		}
+		err := s.Client.Status().Update(ctx, c)
+		if err == nil {
+			written++
+		} else if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			s.Errorf("the driver cannot write: %v", err)
+		}
+	}
+	return written
+}
