@@ -50,6 +50,7 @@ var releasing = []rule{
 		}
 		return Plan{Waits: fmt.Sprintf("%d of the gang's pods may still run: %s", len(running), list(running))}, true
 	}},
+	// Every pod that is there has ended or waits behind its gate. A host that does not answer may run one that is not there.
 	{"quarantine", func(v View) (Plan, bool) {
 		if !slices.ContainsFunc(v.Claims, func(c Claim) bool { return c.ours() && c.State.Allocated() }) {
 			return Plan{}, false
@@ -60,7 +61,7 @@ var releasing = []rule{
 		}
 		var hosts []string
 		for _, r := range v.Ranks {
-			if r.Doubtful && !r.Present && !r.Ended && !recorded[r.Host] {
+			if r.Doubtful && !r.Ended && !recorded[r.Host] {
 				recorded[r.Host] = true
 				hosts = append(hosts, r.Host)
 			}

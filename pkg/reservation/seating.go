@@ -2,7 +2,9 @@ package reservation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/berth-dev/berth/pkg/reason"
 )
@@ -55,6 +57,37 @@ type SeatingPlan struct {
 	GiveUp *reason.Refusal
 	// Waits says in one sentence what seating waits for.
 	Waits string
+}
+
+// String is "begin; claim + pod, pod; ungate pod, pod; give up (Code: message); waits: sentence".
+func (p SeatingPlan) String() string {
+	names := func(pods []SeatingPod) string {
+		var all []string
+		for _, pod := range pods {
+			all = append(all, pod.Name)
+		}
+		return strings.Join(all, ", ")
+	}
+	var parts []string
+	if p.Begin {
+		parts = append(parts, "begin")
+	}
+	for _, claim := range slices.Sorted(maps.Keys(p.Enter)) {
+		parts = append(parts, claim+" + "+names(p.Enter[claim]))
+	}
+	if len(p.Ungate) > 0 {
+		parts = append(parts, "ungate "+names(p.Ungate))
+	}
+	if p.GiveUp != nil {
+		parts = append(parts, "give up ("+p.GiveUp.Error()+")")
+	}
+	if p.Waits != "" {
+		parts = append(parts, "waits: "+p.Waits)
+	}
+	if len(parts) == 0 {
+		return "idle"
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Seat says which pods may take their place now.

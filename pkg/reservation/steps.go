@@ -1,6 +1,10 @@
 package reservation
 
-import "github.com/berth-dev/berth/pkg/reason"
+import (
+	"strings"
+
+	"github.com/berth-dev/berth/pkg/reason"
+)
 
 // Plan is the answer of Next.
 type Plan struct {
@@ -12,6 +16,21 @@ type Plan struct {
 	Waits string
 }
 
+// String is "rule: step; step; waits: sentence".
+func (p Plan) String() string {
+	parts := make([]string, 0, len(p.Steps)+1)
+	for _, s := range p.Steps {
+		parts = append(parts, s.String())
+	}
+	if p.Waits != "" {
+		parts = append(parts, "waits: "+p.Waits)
+	}
+	if len(parts) == 0 {
+		return p.Rule
+	}
+	return p.Rule + ": " + strings.Join(parts, "; ")
+}
+
 // Step is one act of the shell. Every act is conditioned on the version that the View was read from.
 type Step struct {
 	Do Act
@@ -19,6 +38,18 @@ type Step struct {
 	Names []string
 	// Because is set for Release and Retry.
 	Because *reason.Refusal
+}
+
+// String is "Act name, name (Code: message)".
+func (s Step) String() string {
+	text := string(s.Do)
+	if len(s.Names) > 0 {
+		text += " " + strings.Join(s.Names, ", ")
+	}
+	if s.Because != nil {
+		text += " (" + s.Because.Error() + ")"
+	}
+	return text
 }
 
 // Act is the kind of a step.

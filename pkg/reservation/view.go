@@ -126,10 +126,9 @@ func (p Pod) MayRun() bool { return !p.Terminal && !(p.Gated && !p.Seated) }
 // Rank is one share: one host of one device, meant for one pod.
 type Rank struct {
 	Host string
-	// Ended: a pod of this rank was seen in a terminal phase.
+	// Ended: a pod of this rank succeeded, so none came after it. That a pod failed says nothing about its successors,
+	// which may have been let go and be gone again; neither do pods behind their gate.
 	Ended bool
-	// Present: a pod of this rank exists.
-	Present bool
 	// Doubtful: the host exists, is not Ready and is not declared out of service, so a pod whose object is gone may
 	// still run there.
 	Doubtful bool

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -47,7 +48,7 @@ func SeatOf(res *berth.GangReservation, pod *corev1.Pod) (Seat, error) {
 func claimsOf(ps berth.ReservedPodSet, rank int, named map[string]string) ([]string, bool) {
 	claims := make([]string, 0, len(ps.Claims))
 	for _, c := range ps.Claims {
-		want := ClaimName(c.Prefix, rank/int(c.PodsPerClaim))
+		want := ClaimName(c.Prefix, rank/max(1, int(c.PodsPerClaim)))
 		if named[c.PodClaim] != want {
 			return nil, false
 		}
@@ -59,18 +60,22 @@ func claimsOf(ps berth.ReservedPodSet, rank int, named map[string]string) ([]str
 // ClaimName is the name of one instance's ResourceClaim.
 func ClaimName(prefix string, instance int) string { return fmt.Sprintf("%s-%d", prefix, instance) }
 
-// NodeOf is the name of the node under one rank; a reservation's hosts are label values and need not be node names. Empty
-// when the devices name no host for the rank.
-func NodeOf(ps berth.ReservedPodSet, rank int) string {
-	for _, c := range ps.Claims {
+// NodesOf are the names of the nodes under the ranks of a pod set, in rank order; a reservation's hosts are label values
+// and need not be node names. A name is empty where the devices name no host for the rank.
+func NodesOf(ps berth.ReservedPodSet) []string {
+	nodes := make([]string, len(ps.Hosts))
+	for _, c := range slices.Backward(ps.Claims) {
 		per := int(c.PodsPerClaim)
-		for _, d := range c.Devices {
-			if int(d.Instance) == rank/per && rank%per < len(d.Hosts) {
-				return d.Hosts[rank%per]
+		for _, d := range slices.Backward(c.Devices) {
+			// The first device that reaches a rank counts; all of them name the same host.
+			for i, host := range d.Hosts {
+				if rank := int(d.Instance)*per + i; i < per && rank >= 0 && rank < len(nodes) {
+					nodes[rank] = host
+				}
 			}
 		}
 	}
-	return ""
+	return nodes
 }
 
 // Ended reports whether the pod's containers have all ended.

@@ -76,8 +76,8 @@ func (j judgement) lost() *reason.Refusal {
 				}
 			}
 		}
-		for rank := range ps.Hosts {
-			if why := j.rank(ps, rank); why != nil {
+		for rank, node := range jobs.NodesOf(ps) {
+			if why := j.rank(j.pods[seat{ps.Name, rank}], node); why != nil {
 				return why
 			}
 		}
@@ -116,14 +116,9 @@ func (j judgement) bears(claim *resourcev1.ResourceClaim, request string, t inve
 	return false
 }
 
-// rank asks whether the pod of one rank can still run on its host.
-func (j judgement) rank(ps berth.ReservedPodSet, rank int) *reason.Refusal {
-	name := jobs.NodeOf(ps, rank)
-	if name == "" {
-		return nil
-	}
-	pod := j.pods[seat{ps.Name, rank}]
-	if pod != nil && jobs.Ended(pod) {
+// rank asks whether the pod of one rank, nil if there is none, can still run on its host.
+func (j judgement) rank(pod *corev1.Pod, name string) *reason.Refusal {
+	if name == "" || (pod != nil && jobs.Ended(pod)) {
 		return nil
 	}
 	node := j.nodes[name]

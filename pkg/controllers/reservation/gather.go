@@ -202,65 +202,54 @@ func (r *reconciler) readHosts(ctx context.Context, g *gathered) error {
 		}
 		return err == nil && nodes.Doubtful(node), err
 	}
+	var err error
 	for _, s := range g.res.Status.Quarantine {
-		d, err := doubtful(s.Node)
-		if err != nil {
+		share := reservation.Share{Host: s.Node}
+		if share.Doubtful, err = doubtful(s.Node); err != nil {
 			return err
 		}
-		g.Quarantine = append(g.Quarantine, reservation.Share{Host: s.Node, Doubtful: d})
+		g.Quarantine = append(g.Quarantine, share)
 	}
 	// Before the first pod was let go there is nothing to doubt.
 	if g.recorded && !apimeta.IsStatusConditionTrue(g.res.Status.Conditions, berth.ReservationSeated) {
 		return nil
 	}
-	for _, share := range g.shares() {
-		d, err := doubtful(share.host)
-		if err != nil {
+	for _, rank := range g.ranks() {
+		if rank.Doubtful, err = doubtful(rank.Host); err != nil {
 			return err
 		}
-		g.Ranks = append(g.Ranks, reservation.Rank{
-			Host: share.host, Doubtful: d, Present: len(share.pods) > 0, Ended: slices.ContainsFunc(share.pods, jobs.Ended),
-		})
+		g.Ranks = append(g.Ranks, rank)
 	}
 	return nil
 }
 
-// share is one rank's host and the pods of that rank that still exist.
-type share struct {
-	host string
-	pods []*corev1.Pod
-}
-
-func (g *gathered) shares() []share {
-	var shares []share
+// ranks are the shares and whether each one's pod is known to have ended; where there is no record, nothing is known.
+func (g *gathered) ranks() []reservation.Rank {
+	var ranks []reservation.Rank
 	if !g.recorded {
-		on := map[string][]*corev1.Pod{}
-		for _, p := range g.pods {
-			on[p.Spec.NodeName] = append(on[p.Spec.NodeName], p)
-		}
 		for _, host := range g.orphanHosts() {
-			shares = append(shares, share{host, on[host]})
+			ranks = append(ranks, reservation.Rank{Host: host})
 		}
-		return shares
+		return ranks
 	}
 	type at struct {
 		podSet string
 		rank   int
 	}
-	of := map[at][]*corev1.Pod{}
+	succeeded := map[at]bool{}
 	for _, p := range g.pods {
-		if seat, err := jobs.SeatOf(g.res, p); err == nil {
-			of[at{seat.PodSet, seat.Rank}] = append(of[at{seat.PodSet, seat.Rank}], p)
+		if seat, err := jobs.SeatOf(g.res, p); err == nil && p.Status.Phase == corev1.PodSucceeded {
+			succeeded[at{seat.PodSet, seat.Rank}] = true
 		}
 	}
 	for _, ps := range g.res.Spec.PodSets {
-		for rank := range ps.Hosts {
-			if host := jobs.NodeOf(ps, rank); host != "" {
-				shares = append(shares, share{host, of[at{ps.Name, rank}]})
+		for rank, host := range jobs.NodesOf(ps) {
+			if host != "" {
+				ranks = append(ranks, reservation.Rank{Host: host, Ended: succeeded[at{ps.Name, rank}]})
 			}
 		}
 	}
-	return shares
+	return ranks
 }
 
 // orphanHosts are the nodes that the stories of claims without a reservation name, each once. A story that does not parse
