@@ -11,11 +11,11 @@ func TestOrphansRunToTheirEnd(t *testing.T) {
 	v := View{
 		Phase: HandedOver, Recorded: true,
 		Demand: Demand{Quota: true, Admitted: true, Active: true, Current: true, Check: CheckReady, Named: true, Orphaned: true},
-		Claims: []Claim{{Name: "claim", State: Held, Finalizer: true, Entries: []string{"0", "1"}}},
+		Claims: []Claim{{Name: "claim", State: Held, Finalizer: true}},
 		Pods: []Pod{
-			{Name: "train-0", UID: "0", Stranger: true, Seated: true},
-			{Name: "train-1", UID: "1", Stranger: true, Seated: true},
-			{Name: "late", UID: "2", Stranger: true, Gated: true},
+			{Name: "train-0", Stranger: true, Seated: true},
+			{Name: "train-1", Stranger: true, Seated: true},
+			{Name: "late", Stranger: true, Gated: true},
 		},
 	}
 	if plan := Next(v); len(plan.Steps) != 1 || plan.Steps[0].Do != DeletePods || len(plan.Steps[0].Names) != 1 || plan.Steps[0].Names[0] != "late" {

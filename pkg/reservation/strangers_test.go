@@ -7,7 +7,7 @@ import (
 
 // A stranger that appears anew in every view is deleted every time and never comes before a step of the release.
 func TestStrangersDoNotHoldUpRelease(t *testing.T) {
-	stranger := Pod{Name: "stranger", UID: "s", Stranger: true, Gated: true}
+	stranger := Pod{Name: "stranger", Stranger: true, Gated: true}
 	claim := Claim{Name: "claim", State: Held, Finalizer: true}
 	deleted := claim
 	deleted.Deleting = true
@@ -19,7 +19,7 @@ func TestStrangersDoNotHoldUpRelease(t *testing.T) {
 		want []Step
 	}{
 		{"claims to delete", View{Claims: []Claim{claim}}, []Step{{Do: DeleteClaims, Names: []string{"claim"}}, eject}},
-		{"pods to wait for", View{Claims: []Claim{deleted}, Pods: []Pod{{Name: "train-0", UID: "0", Seated: true}}}, []Step{eject}},
+		{"pods to wait for", View{Claims: []Claim{deleted}, Pods: []Pod{{Name: "train-0", Seated: true}}}, []Step{eject}},
 		{"hosts to quarantine", View{Claims: []Claim{deleted}, Ranks: doubtful}, []Step{{Do: Quarantine, Names: []string{"h0"}}, eject}},
 		{"claims to clear", View{Claims: []Claim{deleted}}, []Step{{Do: ClearClaims, Names: []string{"claim"}}, eject}},
 		{"hosts to wait for", View{Quarantine: []Share{{Host: "h0", Doubtful: true}}}, []Step{eject}},
@@ -40,8 +40,8 @@ func TestStrangersDoNotHoldUpRelease(t *testing.T) {
 func TestSeatedStrangerIsWaitedFor(t *testing.T) {
 	v := View{
 		Phase: Releasing, Recorded: true, Demand: Demand{Gone: true},
-		Claims: []Claim{{Name: "claim", State: Held, Finalizer: true, Deleting: true, Entries: []string{"s"}}},
-		Pods:   []Pod{{Name: "stranger", UID: "s", Stranger: true, Seated: true}},
+		Claims: []Claim{{Name: "claim", State: Held, Finalizer: true, Deleting: true}},
+		Pods:   []Pod{{Name: "stranger", Stranger: true, Seated: true}},
 	}
 	want := []Step{{Do: DeletePods, Names: []string{"stranger"}}}
 	if plan := Next(v); !reflect.DeepEqual(plan.Steps, want) {

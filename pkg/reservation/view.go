@@ -80,8 +80,6 @@ type Claim struct {
 	Deleting bool
 	// Finalizer: ours is on it.
 	Finalizer bool
-	// Entries are the pods in status.reservedFor, by UID.
-	Entries []string
 }
 
 // ClaimState is what a claim's status says.
@@ -106,7 +104,7 @@ func (s ClaimState) Allocated() bool { return s == Unheld || s == Held }
 
 // Pod is one pod that has to do with the reservation.
 type Pod struct {
-	Name, UID string
+	Name string
 	// Stranger: it is not controlled by the gang's owner, or the pod policy did not pin it.
 	Stranger bool
 	// Gated: the seating gate is still on it.

@@ -127,11 +127,6 @@ func (g *gathered) claim(claim *resourcev1.ResourceClaim) reservation.Claim {
 		Name: claim.Name, Deleting: claim.DeletionTimestamp != nil,
 		Finalizer: slices.Contains(claim.Finalizers, berth.FinalizerHold),
 	}
-	for _, ref := range claim.Status.ReservedFor {
-		if isPod(ref) {
-			c.Entries = append(c.Entries, string(ref.UID))
-		}
-	}
 	switch {
 	case claim.Annotations[berth.AnnotationReservationUID] != string(g.res.UID):
 		c.State = reservation.Foreign
@@ -184,7 +179,7 @@ func (r *reconciler) readPods(ctx context.Context, g *gathered) error {
 		_, stranger := jobs.SeatOf(g.res, pod)
 		g.pods[pod.Name] = pod
 		g.Pods = append(g.Pods, reservation.Pod{
-			Name: pod.Name, UID: string(uid), Stranger: stranger != nil && g.recorded,
+			Name: pod.Name, Stranger: stranger != nil && g.recorded,
 			Gated: jobs.Gated(pod), Seated: seated[uid], Terminal: jobs.Ended(pod), Deleting: pod.DeletionTimestamp != nil,
 		})
 	}
