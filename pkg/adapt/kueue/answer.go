@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/kueue/pkg/util/admissioncheck"
@@ -94,6 +95,10 @@ func (a Answer) checkState(wl *kueue.Workload, now time.Time) *kueue.AdmissionCh
 	}
 	if have != nil {
 		state.RetryCount = have.RetryCount
+		// A Ready that is taken back ends an epoch. Kueue counts those that it ends itself, by an eviction.
+		if have.State == kueue.CheckStateReady && a.State == kueue.CheckStatePending {
+			state.RetryCount = ptr.To(ptr.Deref(have.RetryCount, 0) + 1)
+		}
 		if have.State == a.State {
 			state.LastTransitionTime = have.LastTransitionTime
 		}

@@ -59,7 +59,8 @@ func DemandFor(res *berth.GangReservation, wl *kueue.Workload) reservation.Deman
 	if wl == nil || wl.UID != res.Spec.WorkloadRef.UID {
 		return reservation.Demand{Gone: true}
 	}
-	check := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, kueue.AdmissionCheckReference(res.Spec.Check))
+	name := kueue.AdmissionCheckReference(res.Spec.Check)
+	check := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, name)
 	owner := metav1.GetControllerOf(wl)
 	d := reservation.Demand{
 		Deleting: !wl.DeletionTimestamp.IsZero(),
@@ -69,7 +70,7 @@ func DemandFor(res *berth.GangReservation, wl *kueue.Workload) reservation.Deman
 		Quota:    workload.HasQuotaReservation(wl),
 		Admitted: workload.IsAdmitted(wl),
 		Active:   workload.IsActive(wl),
-		Current:  Epoch(wl) == res.Spec.Epoch,
+		Current:  Epoch(wl, name) == res.Spec.Epoch,
 	}
 	if check != nil {
 		d.Check = reservation.CheckState(check.State)

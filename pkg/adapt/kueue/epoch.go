@@ -7,14 +7,19 @@ import (
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/util/admissioncheck"
 )
 
 // Epoch identifies one admission of one Workload: 10 hexadecimal digits over the Workload's UID, the time at which its
-// quota was reserved, the number of its evictions and the admission itself. It is empty while no quota is reserved.
+// quota was reserved, the number of its evictions, how often the check began anew, and the admission itself. It is empty
+// while no quota is reserved.
 //
-// resourceUsage is left out: it is the one part of an admission that Kueue may restate without deciding anew.
-func Epoch(wl *kueue.Workload) string {
+// The time counts seconds, and quota that is unset without an eviction (ClusterQueue on hold) can be back within one; then
+// the check's count tells the two apart, see Answer. resourceUsage is left out: it is the one part of an admission that
+// Kueue may restate without deciding anew.
+func Epoch(wl *kueue.Workload, check kueue.AdmissionCheckReference) string {
 	quota := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 	if quota == nil || quota.Status != "True" || wl.Status.Admission == nil {
 		return ""
@@ -28,12 +33,14 @@ func Epoch(wl *kueue.Workload) string {
 		UID          string
 		ReservedAt   string
 		Evictions    int32
+		Retries      int32
 		ClusterQueue kueue.ClusterQueueReference
 		PodSets      []assignment
 	}{
 		UID:          string(wl.UID),
 		ReservedAt:   quota.LastTransitionTime.UTC().Format(time.RFC3339),
 		Evictions:    evictions(wl),
+		Retries:      retries(wl, check),
 		ClusterQueue: wl.Status.Admission.ClusterQueue,
 	}
 	for _, psa := range wl.Status.Admission.PodSetAssignments {
@@ -57,4 +64,12 @@ func evictions(wl *kueue.Workload) int32 {
 		n += e.Count
 	}
 	return n
+}
+
+func retries(wl *kueue.Workload, check kueue.AdmissionCheckReference) int32 {
+	state := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, check)
+	if state == nil {
+		return 0
+	}
+	return ptr.Deref(state.RetryCount, 0)
 }

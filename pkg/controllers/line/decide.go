@@ -81,7 +81,7 @@ func decide(v *view, placer placement.Placer) steps {
 // consider says whether a Workload that wants an answer has to be placed. It returns neither when the answer is given, on
 // its way, or a step already.
 func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *steps) (*waiting, *reason.Refusal) {
-	epoch := adaptkueue.Epoch(wl)
+	epoch := adaptkueue.Epoch(wl, check.Name)
 	switch check.State {
 	case kueue.CheckStateReady:
 		v.stale(wl, check, s)

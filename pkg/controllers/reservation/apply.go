@@ -51,7 +51,7 @@ func (r *reconciler) step(ctx context.Context, g *gathered, s reservation.Step) 
 		return r.release(ctx, g, s.Because)
 	case reservation.Pending:
 		return r.answer(ctx, g, adaptkueue.Answer{
-			State: kueue.CheckStatePending, Reason: adaptkueue.ReasonReleased, Message: "the slice is being given back",
+			State: kueue.CheckStatePending, Reason: adaptkueue.ReasonReleased, Message: givingBack(g.res),
 		})
 	case reservation.DeleteClaims:
 		return r.deleteClaims(ctx, g, s.Names)

@@ -108,16 +108,26 @@ func (r *reconciler) waits(ctx context.Context, g *gathered, plan reservation.Pl
 	return client.IgnoreNotFound(err)
 }
 
-// farewell takes the condition GangReserved back when the slice is gone, unless it speaks of another reservation by now.
+// farewell ends what the Workload says of the slice when that is gone, unless it speaks of another reservation by now.
 func (r *reconciler) farewell(ctx context.Context, g *gathered) error {
-	if g.workload == nil || g.workload.DeletionTimestamp != nil {
+	if g.workload == nil || g.workload.DeletionTimestamp != nil || g.Demand.Current && g.Demand.Wanted() {
 		return nil
 	}
+	slice := adaptkueue.Slice(g.res)
 	c := apimeta.FindStatusCondition(g.workload.Status.Conditions, berth.ConditionGangReserved)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Message != adaptkueue.Slice(g.res) || g.Demand.Current && g.Demand.Wanted() {
+	if c == nil || c.Message != slice && c.Message != givingBack(g.res) {
 		return nil
 	}
-	return r.answer(ctx, g, adaptkueue.Answer{Reason: adaptkueue.ReasonReleased, Message: "released: " + adaptkueue.Slice(g.res)})
+	a := adaptkueue.Answer{Reason: adaptkueue.ReasonReleased, Message: "released: " + slice}
+	if c.Message == givingBack(g.res) && g.Demand.Check == reservation.CheckPending {
+		a.State = kueue.CheckStatePending
+	}
+	return r.answer(ctx, g, a)
+}
+
+// givingBack is what the Workload says while the slice is on its way out.
+func givingBack(res *berth.GangReservation) string {
+	return "being given back: " + adaptkueue.Slice(res)
 }
 
 // setProgress is the condition Progressing.
