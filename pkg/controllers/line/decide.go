@@ -98,7 +98,7 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 			s.due(wait)
 			return nil, why
 		}
-		return nil, &reason.Refusal{Code: reason.WaitingTurn, Message: "the gang's former slice is being released first"}
+		return nil, formerFirst()
 	}
 	req, refusal := adaptkueue.Read(wl, v.lookup)
 	switch {
@@ -109,6 +109,8 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 		return nil, nil
 	case v.notFenced != nil:
 		return nil, v.notFenced
+	case v.ending[req.Owner.UID]:
+		return nil, formerFirst()
 	}
 	if wait, why := v.backoff(wl.UID); wait > 0 {
 		s.due(wait)

@@ -25,6 +25,8 @@ type view struct {
 	lookup       adaptkueue.Lookup
 	reservations map[types.NamespacedName]*berth.GangReservation
 	configs      map[string]*berth.GangReservationConfig
+	// ending are the owners whose pods of a former admission have not ended yet.
+	ending map[types.UID]bool
 	// notFenced is why nothing may be reserved; nil when the policies are in force.
 	notFenced *reason.Refusal
 	// unfenced says the same of one DRA pool.
@@ -55,6 +57,7 @@ func index(s *snapshot.Snapshot, w placement.World) *view {
 		world: w, snapshot: s, checks: adaptkueue.OurChecks(s.AdmissionChecks),
 		reservations: map[types.NamespacedName]*berth.GangReservation{},
 		configs:      map[string]*berth.GangReservationConfig{},
+		ending:       ending(s),
 		lookup: adaptkueue.Lookup{
 			Template: func(ns, name string) *resourcev1.ResourceClaimTemplate {
 				return templates[types.NamespacedName{Namespace: ns, Name: name}]
