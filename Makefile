@@ -70,6 +70,7 @@ $(BENCHSTAT):
 
 .PHONY: demo
 demo: components ## Show the main job on real components: a gang gets a whole slice
+	@echo "compiling the demo and berth-controller (the first time, about two minutes)" >&2
 	go run ./test/demo
 
 .PHONY: cluster-up

@@ -38,7 +38,7 @@ type Cluster struct {
 
 // Start builds what is missing and starts a cluster. It returns when everything that was asked for serves: webhooks
 // answer and the default service account exists. On failure nothing is left running, the error names the component that
-// failed and quotes its log, and the folder with all logs stays.
+// failed and quotes its log, and the folder with all logs stays unless ctx was cancelled.
 //
 // The cluster runs until Stop; the end of ctx only interrupts the start.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
@@ -48,8 +48,8 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	c := &Cluster{options: options, identities: newIdentities()}
 	if err := c.start(ctx); err != nil {
 		err = fmt.Errorf("starting a cluster: %w", err)
-		if c.Dir != "" {
-			c.temporary = false // keep the logs
+		if c.Dir != "" && !errors.Is(ctx.Err(), context.Canceled) {
+			c.temporary = false // keep the logs; whoever interrupts has no use for them
 			err = fmt.Errorf("%w\nlogs are kept in %s", err, c.Dir)
 		}
 		return nil, errors.Join(err, c.Stop())
