@@ -52,9 +52,13 @@ func (s *Scene) Submit(job *batchv1.Job) *batchv1.Job {
 	return job
 }
 
-// Seated returns nil when every pod of the Job is bound to the host of its rank and uses a claim that holds one device
-// over exactly those hosts.
+// Seated returns nil when every pod of the Job is bound to the host of its rank. Pods of a former reservation that are
+// being deleted do not count.
 func (s *Scene) Seated(ctx context.Context, job *batchv1.Job) error {
+	res, err := s.ReservationOf(ctx, job)
+	if err != nil {
+		return err
+	}
 	pods, err := s.PodsOf(ctx, job)
 	if err != nil {
 		return err
@@ -63,6 +67,9 @@ func (s *Scene) Seated(ctx context.Context, job *batchv1.Job) error {
 	bound := map[int]string{}
 	for i := range pods {
 		p := &pods[i]
+		if p.DeletionTimestamp != nil && p.Labels[berth.LabelReservation] != res.Name {
+			continue // of a former admission
+		}
 		rank, err := strconv.Atoi(p.Labels[batchv1.JobCompletionIndexAnnotation])
 		if err != nil {
 			return err
@@ -81,10 +88,6 @@ func (s *Scene) Seated(ctx context.Context, job *batchv1.Job) error {
 			return err
 		}
 		return fmt.Errorf("%d of %d pods exist; %s", len(bound), want, strings.Join(conditions(wl), "\n  "))
-	}
-	res, err := s.ReservationOf(ctx, job)
-	if err != nil {
-		return err
 	}
 	for rank, host := range res.Spec.PodSets[0].Hosts {
 		if bound[rank] != host {
