@@ -7,12 +7,14 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	kueueconstants "sigs.k8s.io/kueue/pkg/controller/constants"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/test/cluster"
@@ -99,6 +101,36 @@ func TestScenario12_ReconciledBetweenRetryAndEviction(t *testing.T) {
 	s.awaitGone(first)
 	s.must(s.held(t.Context(), second), "on the fresh claim")
 	s.Finish(job)
+	s.AwaitNoTrace()
+}
+
+// TestPreempted: Kueue gives the quota of a gang to one of higher priority at once, while the pods of the first still end.
+// The second waits for the hardware, and gets it after the last of them; the first gets it back in turn.
+func TestPreempted(t *testing.T) {
+	s := play(t)
+	queue := s.flavors()
+	s.limit(queue, "16", "0")
+	s.Create(&kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}, Value: 1000})
+	low := s.Submit(scene.Gang("low", "tpu-8x8", 16, onTwoFlavors))
+	s.AwaitSeated(low)
+	r, pods := s.reservation(low), s.podsNow(low)
+	s.prolong(pods[:1])
+
+	high := s.Submit(scene.Gang("high", "tpu-8x8", 16, onTwoFlavors, func(j *batchv1.Job) {
+		j.Labels[kueueconstants.WorkloadPriorityClassLabel] = s.Namespace
+	}))
+	s.awaitEvicted(low, kueue.WorkloadEvictedByPreemption)
+	s.AwaitReserved(high, fmt.Sprintf("False NoFreeSlice: no tpu-8x8 is free: 1 of 1 is held by %s/%s", r.Namespace, r.Name))
+	s.awaitConditions(high, true, kueue.WorkloadQuotaReserved)
+	s.awaitWaiting(r, "Waiting: 1 of the gang's pods may still run: "+names(pods[:1]))
+	s.must(s.held(t.Context(), r), "while a pod of the preempted gang ends")
+
+	s.shutDown(pods[0])
+	s.AwaitSeated(high)
+	s.awaitGone(r)
+	s.Finish(high)
+	s.moved(low, r)
+	s.Finish(low)
 	s.AwaitNoTrace()
 }
 

@@ -13,36 +13,43 @@ import (
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/test/invariants"
 	"github.com/berth-dev/berth/test/scene"
 )
 
-// TestScenario11_ClaimDeletedByHand: the claim stays with its allocation until the gang is evicted as a whole; then the
-// gang runs on a fresh one.
+// TestScenario11_ClaimDeletedByHand: the claim stays with its allocation until the gang is evicted as a whole, and so do
+// the other claims of the gang. Then it runs on fresh ones.
 func TestScenario11_ClaimDeletedByHand(t *testing.T) {
-	s := play(t)
-	job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
-	s.AwaitSeated(job)
-	first, pods := s.reservation(job), s.podsNow(job)
-	s.prolong(pods)
-	claims, err := s.claimsOf(t.Context(), first.Name)
-	s.must(err, "listing claims")
-	if len(claims) != 1 {
-		t.Fatalf("the gang has %d claims, want 1", len(claims))
-	}
+	for name, class := range map[string]string{"the only claim": "tpu-4x4", "one of four claims": "tpu-2x2"} {
+		t.Run(name, func(t *testing.T) {
+			s := play(t)
+			job := s.Submit(scene.Gang("train", class, 4))
+			s.AwaitSeated(job)
+			first, pods := s.reservation(job), s.podsNow(job)
+			s.prolong(pods)
+			claims, err := s.claimsOf(t.Context(), first.Name)
+			s.must(err, "listing claims")
+			s.must(s.held(t.Context(), first), "before the deletion")
 
-	s.must(s.Client.Delete(t.Context(), &claims[0]), "deleting the claim")
-	s.awaitWaiting(first, "Waiting: 4 of the gang's pods may still run: "+names(pods))
-	s.must(s.held(t.Context(), first), "while the pods end")
-	s.awaitEvicted(job, kueue.WorkloadEvictedByAdmissionCheck)
+			s.must(s.Client.Delete(t.Context(), &claims[len(claims)-1]), "deleting the claim")
+			s.awaitWaiting(first, "Waiting: 4 of the gang's pods may still run: "+names(pods))
+			s.awaitEvicted(job, kueue.WorkloadEvictedByAdmissionCheck)
+			s.AwaitReserved(job, formerFirst)
+			s.must(s.held(t.Context(), first), "while the pods end")
+			s.shutDown(pods[:3]...)
+			s.awaitWaiting(first, "Waiting: 1 of the gang's pods may still run: "+names(pods[3:]))
+			s.must(s.held(t.Context(), first), "while the last pod ends")
 
-	s.shutDown(pods...)
-	s.awaitGone(first)
-	second := s.moved(job, first)
-	s.must(s.held(t.Context(), second), "on the fresh claim")
-	s.Finish(job)
-	s.AwaitNoTrace()
-	if n := len(s.wrote("create", "gangreservations")); n != 2 {
-		t.Errorf("Berth made %d reservations, want 2", n)
+			s.shutDown(pods[3])
+			s.awaitGone(first)
+			second := s.moved(job, first)
+			s.must(s.held(t.Context(), second), "on fresh claims")
+			s.Finish(job)
+			s.AwaitNoTrace()
+			if n := len(s.wrote("create", "gangreservations")); n != 2 {
+				t.Errorf("Berth made %d reservations, want 2", n)
+			}
+		})
 	}
 }
 
@@ -118,6 +125,46 @@ func TestScenario17_DriverWritesStatus(t *testing.T) {
 		t.Errorf("the driver wrote %d times: the test shows little", during)
 	}
 	s.releasedOnce(end)
+}
+
+// TestClaimWithoutItsReservation: the record is gone and the claim is not. The claim's own story is enough to keep the
+// devices while the pods of the gang may run, and to free them afterwards; the gang is moved.
+func TestClaimWithoutItsReservation(t *testing.T) {
+	// Ready for a reservation that does not exist is what this test makes by hand.
+	s := set(t, invariants.Without(2))
+	controller := s.Run()
+	job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
+	s.AwaitSeated(job)
+	r, pods := s.reservation(job), s.podsNow(job)
+	s.prolong(pods)
+
+	s.must(controller.Stop(), "stopping the controller")
+	berthItself, err := client.New(s.Cluster.RESTConfigFor(berthUser), client.Options{Scheme: s.Client.Scheme()})
+	s.must(err, "connecting as Berth")
+	bare := r.DeepCopy()
+	s.Get(bare)
+	bare.Finalizers = nil
+	s.must(berthItself.Update(t.Context(), bare), "stripping the reservation")
+	s.must(s.Client.Delete(t.Context(), bare), "deleting the reservation")
+
+	s.Run()
+	s.awaitEvicted(job, kueue.WorkloadEvictedByAdmissionCheck)
+	s.Eventually("taking the claim back", func(ctx context.Context) error {
+		claims, err := s.claimsOf(ctx, r.Name)
+		if err == nil && (len(claims) != 1 || claims[0].DeletionTimestamp == nil) {
+			err = fmt.Errorf("there are %d claims and none in deletion", len(claims))
+		}
+		return err
+	})
+	s.shutDown(pods[1:]...)
+	s.AwaitReserved(job, formerFirst)
+	s.must(s.held(t.Context(), r), "while the last pod ends")
+
+	s.shutDown(pods[0])
+	s.awaitGone(r)
+	s.moved(job, r)
+	s.Finish(job)
+	s.AwaitNoTrace()
 }
 
 // driver plays a driver that writes a condition of its device into each allocated claim of the namespace, every few

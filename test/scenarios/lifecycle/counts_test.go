@@ -8,9 +8,12 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/test/cluster"
 	"github.com/berth-dev/berth/test/scene"
 )
 
@@ -111,5 +114,28 @@ func TestScenario39_ThreeOfFourLeft(t *testing.T) {
 	}
 	s.must(s.held(t.Context(), second), "with three pods")
 	s.Finish(job)
+	s.AwaitNoTrace()
+}
+
+// TestScenario39_ScaledWhileRunning: an indexed Job may be scaled while it runs. The pods of the new ranks have no host in
+// the gang's slice and never run in it.
+func TestScenario39_ScaledWhileRunning(t *testing.T) {
+	s := play(t)
+	job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
+	s.AwaitSeated(job)
+	first := s.reservation(job)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parallelism":8,"completions":8}}`))
+	s.must(s.Client.Patch(t.Context(), job, patch), "scaling the Job")
+	s.awaitGone(first)
+	s.AwaitReserved(job, `False CountMismatch: 8 pods need 2 slices of 4 hosts (tpu-4x4): `+
+		`ask for a larger slice or set the annotation berth.dev/slices: "2"`)
+	bound, err := s.Cluster.Writes(t.Context(), func(w cluster.Write) bool {
+		return w.Namespace == s.Namespace && w.Verb == "create" && w.Resource == "pods/binding" && w.Code < 300
+	})
+	s.must(err, "reading the audit log")
+	if len(bound) != 4 {
+		t.Errorf("%d pods were bound, want the four of the first gang: %v", len(bound), bound)
+	}
+	s.DeleteJob(job)
 	s.AwaitNoTrace()
 }

@@ -54,13 +54,7 @@ func TestScenario40_EverythingDeletedWithoutControllerManager(t *testing.T) {
 
 	s.start(cluster.ControllerManager)
 	s.AwaitNoTrace()
-	s.Eventually("the end of the namespace", func(ctx context.Context) error {
-		err := s.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-		if err == nil {
-			err = fmt.Errorf("it is %s: %v", namespace.Status.Phase, namespace.Status.Conditions)
-		}
-		return client.IgnoreNotFound(err)
-	})
+	s.deleteNamespace()
 }
 
 // TestWorkloadDeletedByHand: Kueue makes the Job a new Workload of the same name. It is served by a reservation of its own,
@@ -74,6 +68,7 @@ func TestWorkloadDeletedByHand(t *testing.T) {
 
 	s.must(s.Client.Delete(t.Context(), old.DeepCopy()), "deleting the Workload")
 	s.awaitWaiting(first, "Waiting: 4 of the gang's pods may still run: "+names(pods))
+	s.AwaitReserved(job, formerFirst)
 	s.must(s.held(t.Context(), first), "while the pods end")
 	s.shutDown(pods...)
 	s.awaitGone(first)
@@ -173,4 +168,54 @@ func TestJobDeletedWithoutItsPods(t *testing.T) {
 	if deleted := s.wrote("delete", "pods"); len(deleted) > 0 {
 		t.Errorf("Berth deleted pods: %v", deleted)
 	}
+}
+
+// TestNamespaceDeleted: the namespace of a gang that runs and of one that waits is deleted. It goes away with both.
+func TestNamespaceDeleted(t *testing.T) {
+	s := play(t)
+	job := s.Submit(scene.Gang("train", "tpu-8x8", 16))
+	s.AwaitSeated(job)
+	r := s.reservation(job)
+	waiting := s.Submit(scene.Gang("waiting", "tpu-4x4", 4))
+	s.AwaitReserved(waiting, fmt.Sprintf("False NoFreeSlice: no tpu-4x4 is free: 4 of 4 are held by %s/%s", r.Namespace, r.Name))
+	s.deleteNamespace()
+}
+
+// TestNamespaceDeletedWhileDown: the same while no controller runs. The finalizers keep what holds devices until one does.
+func TestNamespaceDeletedWhileDown(t *testing.T) {
+	s := set(t)
+	controller := s.Run()
+	job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
+	s.AwaitSeated(job)
+	r := s.reservation(job)
+	s.must(controller.Stop(), "stopping the controller")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	s.must(s.Client.Delete(t.Context(), namespace), "deleting the namespace")
+	s.Eventually("the end of all but what Berth holds", func(ctx context.Context) error {
+		s.Get(namespace)
+		for _, c := range namespace.Status.Conditions {
+			if c.Type == corev1.NamespaceFinalizersRemaining && c.Message == "Some content in the namespace has finalizers remaining: "+
+				"berth.dev/hold in 1 resource instances, berth.dev/reservation in 1 resource instances" {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %v", namespace.Status.Conditions)
+	})
+	s.must(s.held(t.Context(), r), "while no controller runs")
+	s.Run()
+	s.deleteNamespace()
+}
+
+// deleteNamespace deletes the stage's namespace and waits for its end.
+func (s *stage) deleteNamespace() {
+	s.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	s.must(client.IgnoreNotFound(s.Client.Delete(s.Context(), namespace)), "deleting the namespace")
+	s.Eventually("the end of the namespace", func(ctx context.Context) error {
+		err := s.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+		if err == nil {
+			err = fmt.Errorf("it is %s: %v", namespace.Status.Phase, namespace.Status.Conditions)
+		}
+		return client.IgnoreNotFound(err)
+	})
 }

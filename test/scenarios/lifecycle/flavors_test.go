@@ -44,6 +44,7 @@ func (s *stage) flavors(checked ...kueue.ResourceFlavorReference) *kueue.Cluster
 		ObjectMeta: metav1.ObjectMeta{Name: s.Namespace},
 		Spec: kueue.ClusterQueueSpec{
 			NamespaceSelector: &metav1.LabelSelector{},
+			Preemption:        &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority},
 			ResourceGroups: []kueue.ResourceGroup{{
 				CoveredResources: []corev1.ResourceName{corev1.ResourceCPU, "berth.dev/shares"},
 				Flavors:          []kueue.FlavorQuotas{quota(firstFlavor), quota(secondFlavor)},
@@ -64,18 +65,24 @@ func (s *stage) flavors(checked ...kueue.ResourceFlavorReference) *kueue.Cluster
 // onTwoFlavors sends a Job to that queue.
 func onTwoFlavors(j *batchv1.Job) { j.Labels[kueueconstants.QueueLabel] = twoFlavors }
 
-// reassign has Kueue evict a gang and admit it anew at once, now with the second flavor.
-func (s *stage) reassign(job *batchv1.Job, queue *kueue.ClusterQueue) {
+// limit sets the shares of the two flavors.
+func (s *stage) limit(queue *kueue.ClusterQueue, shares ...string) {
 	s.Helper()
-	s.Eventually("closing the first flavor", func(ctx context.Context) error {
+	s.Eventually("limiting the flavors", func(ctx context.Context) error {
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(queue), queue); err != nil {
 			return err
 		}
-		for i := range queue.Spec.ResourceGroups[0].Flavors[0].Resources {
-			queue.Spec.ResourceGroups[0].Flavors[0].Resources[i].NominalQuota = resource.MustParse("0")
+		for i, n := range shares {
+			queue.Spec.ResourceGroups[0].Flavors[i].Resources[1].NominalQuota = resource.MustParse(n)
 		}
 		return s.Client.Update(ctx, queue)
 	})
+}
+
+// reassign has Kueue evict a gang and admit it anew at once, now with the second flavor.
+func (s *stage) reassign(job *batchv1.Job, queue *kueue.ClusterQueue) {
+	s.Helper()
+	s.limit(queue, "0")
 	s.activate(job, false)
 	s.awaitConditions(job, false, kueue.WorkloadQuotaReserved)
 	s.activate(job, true)

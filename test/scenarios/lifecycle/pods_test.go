@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -132,6 +133,32 @@ func TestScenario15_PodsForceDeletedOnALostHost(t *testing.T) {
 	for _, j := range append(singles, other) {
 		s.Finish(j)
 	}
+	s.AwaitNoTrace()
+	s.must(s.Cluster.AwaitNodes(t.Context()), "waiting for all nodes")
+}
+
+// TestMovedOffALostHost: a pod terminates on a host that fell silent, and nobody can say for how long. The gang does not
+// wait for it: it is moved as a whole, and only what the pod may still use stays held.
+func TestMovedOffALostHost(t *testing.T) {
+	s := play(t)
+	job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
+	s.AwaitSeated(job)
+	first, pods := s.reservation(job), s.podsNow(job)
+	stuck := pods[1]
+	s.silence(stuck.Spec.NodeName)
+
+	s.must(s.Client.Delete(t.Context(), stuck.DeepCopy()), "deleting pod "+stuck.Name)
+	s.awaitEvicted(job, kueue.WorkloadEvictedByAdmissionCheck)
+	second := s.moved(job, first)
+	s.awaitWaiting(first, "Waiting: 1 of the gang's pods may still run: "+stuck.Name)
+	s.must(s.held(t.Context(), first), "while the pod is stuck")
+	if slices.Contains(second.Spec.PodSets[0].Hosts, stuck.Spec.NodeName) {
+		t.Errorf("the gang was moved to the lost host: %v", second.Spec.PodSets[0].Hosts)
+	}
+
+	s.must(s.Cluster.ReviveNode(t.Context(), stuck.Spec.NodeName), "reviving the host")
+	s.awaitGone(first)
+	s.Finish(job)
 	s.AwaitNoTrace()
 	s.must(s.Cluster.AwaitNodes(t.Context()), "waiting for all nodes")
 }

@@ -19,6 +19,7 @@ import (
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/test/cluster"
+	"github.com/berth-dev/berth/test/invariants"
 	"github.com/berth-dev/berth/test/scene"
 )
 
@@ -28,13 +29,16 @@ const berthUser = "system:serviceaccount:berth-system:berth-controller"
 // lingering is a finalizer that keeps a pod as a long shutdown would: it terminates, and it may still run.
 const lingering = "lifecycle.test/shutdown"
 
+// formerFirst is what a gang says that was admitted anew while pods of its last admission end.
+const formerFirst = "False WaitingTurn: the gang's former slice is being released first"
+
+// stage is a scene and what these scenarios ask of it again and again.
 type stage struct{ *scene.Scene }
 
 // set makes a stage without a controller.
-func set(t *testing.T) *stage {
+func set(t *testing.T, opts ...invariants.Option) *stage {
 	t.Helper()
-	c := shared.ForTest(t)
-	s := &stage{scene.New(t, c)}
+	s := &stage{scene.New(t, shared.ForTest(t), opts...)}
 	t.Cleanup(s.clear)
 	return s
 }
@@ -153,23 +157,26 @@ func (s *stage) claimsOf(ctx context.Context, reservation string) ([]resourcev1.
 	return list.Items, err
 }
 
-// held returns nil when the only claim of a reservation still keeps its device, with the hold of its Workload.
+// held returns nil when every claim of a reservation still keeps its device, with the hold of its Workload.
 func (s *stage) held(ctx context.Context, r *berth.GangReservation) error {
 	claims, err := s.claimsOf(ctx, r.Name)
 	if err != nil {
 		return err
 	}
-	if len(claims) != 1 {
-		return fmt.Errorf("reservation %s has %d claims", r.Name, len(claims))
+	set := r.Spec.PodSets[0]
+	if want := len(set.Hosts) / int(set.Claims[0].PodsPerClaim); len(claims) != want {
+		return fmt.Errorf("reservation %s has %d claims, want %d", r.Name, len(claims), want)
 	}
-	c := &claims[0]
-	if c.Status.Allocation == nil {
-		return fmt.Errorf("claim %s is not allocated", c.Name)
-	}
-	if !slices.ContainsFunc(c.Status.ReservedFor, func(ref resourcev1.ResourceClaimConsumerReference) bool {
-		return ref.Resource == "workloads" && ref.UID == r.Spec.WorkloadRef.UID
-	}) {
-		return fmt.Errorf("claim %s is not held for its Workload but for %v", c.Name, c.Status.ReservedFor)
+	for i := range claims {
+		c := &claims[i]
+		if c.Status.Allocation == nil {
+			return fmt.Errorf("claim %s is not allocated", c.Name)
+		}
+		if !slices.ContainsFunc(c.Status.ReservedFor, func(ref resourcev1.ResourceClaimConsumerReference) bool {
+			return ref.Resource == "workloads" && ref.UID == r.Spec.WorkloadRef.UID
+		}) {
+			return fmt.Errorf("claim %s is not held for its Workload but for %v", c.Name, c.Status.ReservedFor)
+		}
 	}
 	return nil
 }
