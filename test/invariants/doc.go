@@ -26,6 +26,7 @@
 //
 //   - A Ready check on a Workload that is Finished or being deleted. On one that lost its quota reservation Ready is
 //     stale, but until Berth has written Pending the claims must be held all the same.
+//   - A Ready that Kueue's scheduler wrote back from memory after Berth had taken it: Kueue's, not Berth's, word.
 //   - Overdraw that others cause where no fence is in force, or that existed before the watcher.
 //   - Strangers' pods in reservedFor: without the claim's reservation label or without a controller.
 //   - What an allocator could not know yet: a counter that a driver lowered within the last seconds.

@@ -13,11 +13,11 @@ import (
 	"github.com/berth-dev/berth/pkg/api/v1alpha1"
 )
 
-// readyReservations returns the reservations that Ready checks of Berth's name in their podSetUpdates.
+// readyReservations returns the reservations that Ready checks of Berth's name in their podSetUpdates, as Berth said it.
 func (w *Watcher) readyReservations(workload *kueue.Workload, rv uint64) []string {
 	var names []string
 	for _, state := range workload.Status.AdmissionChecks {
-		if state.State != kueue.CheckStateReady {
+		if state.State != kueue.CheckStateReady || restored(workload, state.Name) {
 			continue
 		}
 		check, ok := w.objects[checks][types.NamespacedName{Name: string(state.Name)}].at(rv).(*kueue.AdmissionCheck)

@@ -9,6 +9,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -74,6 +75,15 @@ var histories = []struct {
 		g.workload.Status.Conditions[0].Status = metav1.ConditionFalse
 		f.must(f.client.Status().Update(f.ctx, g.workload))
 		g.state(kueue.CheckStatePending)
+		g.release()
+	}},
+	{"Kueue brings a Ready back that was taken", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate().phase(v1alpha1.PhaseReserved)
+		g.applied("berth-gang", kueue.CheckStateReady).applied("kueue-admission", kueue.CheckStateReady)
+		g.phase(v1alpha1.PhaseReleasing).applied("berth-gang", kueue.CheckStatePending)
+		g.applied("kueue-admission", kueue.CheckStateReady)
+		g.clear(0)
+		g.applied("berth-gang", kueue.CheckStatePending)
 		g.release()
 	}},
 	{"pinned claim deleted by hand stays", func(f *fixture) {
@@ -163,6 +173,23 @@ var histories = []struct {
 		f.reserve(f.workload("a"), epoch1, "whole").allocate()
 		f.reserve(f.workload("b"), epoch1, "whole").phase(v1alpha1.PhasePlanned)
 	}},
+}
+
+// applied writes the check's state as a field manager, by force as Berth and Kueue do.
+func (g *gang) applied(manager string, state kueue.CheckState) *gang {
+	g.f.t.Helper()
+	said := map[string]any{"name": check, "state": string(state), "message": manager, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+	if state == kueue.CheckStateReady {
+		said["podSetUpdates"] = []any{map[string]any{
+			"name": "main", "labels": map[string]any{v1alpha1.LabelReservation: g.reservation.Name},
+		}}
+	}
+	patch := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"admissionChecks": []any{said}}}}
+	patch.SetGroupVersionKind(kueue.SchemeGroupVersion.WithKind("Workload"))
+	patch.SetNamespace(g.workload.Namespace)
+	patch.SetName(g.workload.Name)
+	g.f.must(g.f.client.Status().Apply(g.f.ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(manager), client.ForceOwnership))
+	return g
 }
 
 func TestLegalHistoriesRaiseNothing(t *testing.T) {

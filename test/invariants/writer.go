@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 const (
@@ -87,6 +88,34 @@ func entries(all []metav1.ManagedFieldsEntry) string {
 		return "nobody"
 	}
 	return strings.Join(texts, ", ")
+}
+
+// restored reports whether the state of a check is Kueue's word and not Berth's. Kueue never makes a check of another
+// controller Ready; but its scheduler applies all of a Workload's status that it remembers, without a resourceVersion, and
+// so brings a Ready back that Berth has taken in the meantime. Then Berth has lost the field to it.
+func restored(workload client.Object, check kueue.AdmissionCheckReference) bool {
+	return owns(workload, "kueue-admission", check) && !owns(workload, "berth-gang", check)
+}
+
+// owns reports whether a field manager owns the state of a check.
+func owns(workload client.Object, manager string, check kueue.AdmissionCheckReference) bool {
+	for _, entry := range workload.GetManagedFields() {
+		if entry.Manager != manager || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Status struct {
+				Checks map[string]map[string]any `json:"f:admissionChecks"`
+			} `json:"f:status"`
+		}
+		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+			continue
+		}
+		if _, owned := fields.Status.Checks[fmt.Sprintf(`k:{"name":%q}`, check)]["f:state"]; owned {
+			return true
+		}
+	}
+	return false
 }
 
 // lastWrites returns the last successful writes of an object, the newest first. It gives the log a moment to grow: the
