@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -128,5 +129,6 @@ func (a Answer) message() string {
 	if len(a.Message) <= maxMessage {
 		return a.Message
 	}
-	return a.Message[:maxMessage-3] + "..."
+	// Half a character would come back from the API server as another one, and the answer would never count as given.
+	return strings.ToValidUTF8(a.Message[:maxMessage-3], "") + "..."
 }

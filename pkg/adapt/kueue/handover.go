@@ -30,7 +30,7 @@ func Updates(res *berth.GangReservation) []kueue.PodSetUpdate {
 	return updates
 }
 
-// Slice says in one sentence what a reservation holds: "tpu-4x4-01 (pool pod-a) on node-2, node-3, node-6, node-7".
+// Slice says in one sentence what a reservation holds: "tpu-4x4-01 (pod-a) on node-2, node-3, node-6, node-7".
 func Slice(res *berth.GangReservation) string {
 	var parts []string
 	for _, ps := range res.Spec.PodSets {

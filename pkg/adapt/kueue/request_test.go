@@ -1,0 +1,247 @@
+package kueue_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra"
+	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/snapshot"
+)
+
+const driver = "tpu.example.com"
+
+// request is a Workload with everything that it refers to.
+type request struct {
+	job       *batchv1.Job
+	wl        kueuetest.Workload
+	templates map[string]*resourcev1.ResourceClaimTemplate
+	claims    map[string]*resourcev1.ResourceClaim
+	flavors   map[string]*kueue.ResourceFlavor
+	nodes     []*corev1.Node
+}
+
+func newRequest() *request {
+	job := kueuetest.NewJob("train", "tpu-4x4", 4)
+	return &request{
+		job: job, wl: kueuetest.NewWorkload(job).QuotaReserved(kueuetest.Start),
+		templates: map[string]*resourcev1.ResourceClaimTemplate{"tpu-4x4": kueuetest.NewTemplate("tpu-4x4"), "nic": kueuetest.NewTemplate("nic")},
+		claims:    map[string]*resourcev1.ResourceClaim{},
+		flavors:   map[string]*kueue.ResourceFlavor{kueuetest.Flavor: kueuetest.NewFlavor(kueuetest.Flavor)},
+		nodes:     []*corev1.Node{dratest.Node("node-1"), dratest.Node("node-2")},
+	}
+}
+
+func (r *request) read() (adaptkueue.Request, string) {
+	s := &snapshot.Snapshot{AcceleratorPools: []*berth.AcceleratorPool{dratest.Pool(driver)}, Nodes: r.nodes}
+	s.ResourceSlices = []*resourcev1.ResourceSlice{
+		dratest.NewSlice("s", driver, "pod-a").Device(dratest.NewDevice("d", "4x4").On("node-1", "node-2")).ResourceSlice,
+		dratest.NewSlice("u", "nic.example.com", "nics").Device(dratest.NewDevice("n", "nic").On("node-2")).ResourceSlice,
+	}
+	s.DeviceClasses = []*resourcev1.DeviceClass{dratest.ByTopology("tpu-4x4", driver, "4x4"), dratest.Class("nic", `device.driver == "nic.example.com"`)}
+	req, refusal := adaptkueue.Read(r.wl.Workload, adaptkueue.Lookup{
+		Template: func(ns, name string) *resourcev1.ResourceClaimTemplate {
+			if ns != kueuetest.Namespace {
+				return nil
+			}
+			return r.templates[name]
+		},
+		Claim:     func(_, name string) *resourcev1.ResourceClaim { return r.claims[name] },
+		Flavor:    func(name string) *kueue.ResourceFlavor { return r.flavors[name] },
+		Job:       func(_, name string) *batchv1.Job { return map[string]*batchv1.Job{"train": r.job}[name] },
+		Nodes:     r.nodes,
+		Inventory: dra.NewCache().Read(s).Inventory,
+	})
+	if refusal != nil {
+		return req, refusal.Error()
+	}
+	return req, ""
+}
+
+func (r *request) podSet() *kueue.PodSet { return &r.wl.Spec.PodSets[0] }
+
+func (r *request) entries(entries ...corev1.PodResourceClaim) {
+	r.podSet().Template.Spec.ResourceClaims = entries
+}
+
+func fromTemplate(name, template string) corev1.PodResourceClaim {
+	return corev1.PodResourceClaim{Name: name, ResourceClaimTemplateName: ptr.To(template)}
+}
+
+func byName(name, claim string) corev1.PodResourceClaim {
+	return corev1.PodResourceClaim{Name: name, ResourceClaimName: ptr.To(claim)}
+}
+
+func annotate(key, value string) func(*request) {
+	return func(r *request) { r.podSet().Template.Annotations = map[string]string{key: value} }
+}
+
+func TestRead(t *testing.T) {
+	got, refusal := newRequest().read()
+	if refusal != "" {
+		t.Fatal(refusal)
+	}
+	want := adaptkueue.Request{
+		Managed: true, Flavor: "tpu-v5e", Counts: map[string]int32{"main": 4},
+		Owner: berth.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "train"},
+		Gang: gang.Gang{
+			Key: gang.Key{Namespace: "ml", Name: "job-train"}, UID: "wl-train",
+			PodSets: []gang.PodSet{{
+				Name: "main", Count: 4, Requests: map[string]int64{"cpu": 1000, "pods": 1000}, Ineligible: map[string]string{},
+				Claims: []gang.Claim{{PodClaim: "tpu", Requests: []gang.Request{{Name: "slice", Class: "tpu-4x4", Count: 1}}}},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadRefusals(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*request)
+		want   string
+	}{
+		{"the template is not there", func(r *request) { delete(r.templates, "tpu-4x4") }, "ClaimMissing: ResourceClaimTemplate tpu-4x4 of pod claim tpu does not exist"},
+		{"the claim is not there", func(r *request) { r.entries(byName("tpu", "mine")) }, "ClaimMissing: ResourceClaim mine of pod claim tpu does not exist"},
+		{"a claim by name", func(r *request) {
+			r.entries(byName("tpu", "mine"))
+			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["tpu-4x4"].Spec.Spec}
+		}, "Unsupported: pod claim tpu names ResourceClaim mine: use a ResourceClaimTemplate, so that Berth can make a claim for each slice"},
+		{"the ninth claim", func(r *request) {
+			var all []corev1.PodResourceClaim
+			for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+				all = append(all, fromTemplate(name, "nic"))
+			}
+			r.entries(append(all, fromTemplate("tpu", "tpu-4x4"))...)
+		}, "TooManyClaims: pod claim tpu is number 9: managed claims must be among the first 8"},
+		{"a request that cannot be reserved", func(r *request) {
+			r.templates["tpu-4x4"].Spec.Spec.Devices.Requests[0].Exactly.AllocationMode = resourcev1.DeviceAllocationModeAll
+		}, "Unsupported: claim tpu: allocationMode All in request slice is not supported for devices that Berth manages (tpu-4x4)"},
+
+		{"our label", func(r *request) { r.podSet().Template.Labels = map[string]string{berth.LabelReservation: "x"} }, "ReservedKeys: the pod template of pod set main carries keys that only Berth sets: remove label berth.dev/reservation"},
+		{"all of our keys", func(r *request) {
+			r.podSet().Template.Labels = map[string]string{berth.LabelReservation: "x", "app": "mine"}
+			r.podSet().Template.Annotations = map[string]string{
+				berth.AnnotationHosts: "h", berth.AnnotationContract: "v1", berth.AnnotationPodsPerJob: "2", berth.AnnotationClaimPrefix + "tpu": "p/4", "note": "mine",
+			}
+		}, "ReservedKeys: the pod template of pod set main carries keys that only Berth sets: remove annotation berth.dev/contract, annotation berth.dev/hosts, annotation berth.dev/pods-per-job, annotation claim.berth.dev/tpu, label berth.dev/reservation"},
+
+		{"a count that may shrink", func(r *request) { r.podSet().MinCount = ptr.To[int32](2) }, "CountMismatch: pod set main may run with fewer pods (minCount): a slice is whole, so leave minCount out"},
+		{"fewer admitted", func(r *request) { r.wl.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3) }, "CountMismatch: pod set main has 4 pods and Kueue admitted 3: a slice is whole"},
+		{"fewer admitted than what succeeded explains", func(r *request) {
+			r.wl.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](2)
+			r.wl.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 1}}
+		}, "CountMismatch: pod set main has 4 pods and Kueue admitted 2: a slice is whole"},
+		{"fewer admitted, others succeeded", func(r *request) {
+			r.wl.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
+			r.wl.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "other", Count: 1}}
+		}, "CountMismatch: pod set main has 4 pods and Kueue admitted 3: a slice is whole"},
+
+		{"slices in words", annotate(berth.AnnotationSlices, "two"), `NotDivisible: annotation berth.dev/slices is "two": it must be a whole number of slices, 1 or more`},
+		{"no slices", annotate(berth.AnnotationSlices, "0"), `NotDivisible: annotation berth.dev/slices is "0": it must be a whole number of slices, 1 or more`},
+		{"half a slice", annotate(berth.AnnotationSlices, "0.5"), `NotDivisible: annotation berth.dev/slices is "0.5": it must be a whole number of slices, 1 or more`},
+
+		{"no ranks", func(r *request) { r.job.Spec.CompletionMode = nil }, "Unsupported: the pods have no rank: set spec.completionMode to Indexed"},
+		{"the Job is gone", func(r *request) { r.job = nil }, "ClaimMissing: Job train does not exist"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRequest()
+			row.change(r)
+			if _, got := r.read(); got != row.want {
+				t.Errorf("\n got %s\nwant %s", got, row.want)
+			}
+		})
+	}
+}
+
+// What Berth does not manage is none of its business, whatever it looks like.
+func TestReadNothingManaged(t *testing.T) {
+	for name, change := range map[string]func(*request){
+		"no claims":               func(r *request) { r.entries() },
+		"a claim of neither kind": func(r *request) { r.entries(corev1.PodResourceClaim{Name: "x"}) },
+		"a template for others":   func(r *request) { r.entries(fromTemplate("nic", "nic")) },
+		"a claim by name for others": func(r *request) {
+			r.entries(byName("nic", "mine"))
+			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["nic"].Spec.Spec}
+		},
+		"nine templates for others":    func(r *request) { r.entries(make([]corev1.PodResourceClaim, 9)...) },
+		"our keys, which do not apply": func(r *request) { r.entries(); annotate(berth.AnnotationHosts, "h")(r) },
+		"no ranks, which do not apply": func(r *request) { r.entries(); r.job = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRequest()
+			change(r)
+			if got, refusal := r.read(); refusal != "" || got.Managed || len(got.Gang.PodSets) > 0 {
+				t.Errorf("refusal %q, request %+v", refusal, got)
+			}
+		})
+	}
+}
+
+func TestReadSeveralPodSets(t *testing.T) {
+	r := newRequest()
+	leader := *r.podSet().DeepCopy()
+	leader.Name, leader.Count, leader.Template.Spec.ResourceClaims = "leader", 1, nil
+	second := *r.podSet().DeepCopy()
+	second.Name, second.Count = "second", 8
+	second.Template.Annotations = map[string]string{berth.AnnotationSlices: "2"}
+	r.wl.Spec.PodSets = []kueue.PodSet{leader, r.wl.Spec.PodSets[0], second}
+	r.wl.QuotaReserved(kueuetest.Start)
+	got, refusal := r.read()
+	if refusal != "" {
+		t.Fatal(refusal)
+	}
+	if diff := cmp.Diff(map[string]int32{"main": 4, "second": 8}, got.Counts); diff != "" {
+		t.Error(diff)
+	}
+	if sets := got.Gang.PodSets; len(sets) != 2 || sets[0].Name != "main" || sets[1].Name != "second" || sets[1].Slices != 2 || sets[1].Count != 8 {
+		t.Errorf("%+v", got.Gang.PodSets)
+	}
+}
+
+// A gang of which one rank has succeeded before an eviction gets a whole slice and three pods.
+func TestReadAfterSuccess(t *testing.T) {
+	r := newRequest()
+	r.wl.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
+	r.wl.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 1}}
+	got, refusal := r.read()
+	if refusal != "" || got.Counts["main"] != 3 || got.Gang.PodSets[0].Count != 4 {
+		t.Errorf("refusal %q, counts %v, ranks %d", refusal, got.Counts, got.Gang.PodSets[0].Count)
+	}
+}
+
+func TestReadFlavors(t *testing.T) {
+	r := newRequest()
+	r.flavors["spot"] = kueuetest.NewFlavor("spot")
+	r.flavors["spot"].Spec.NodeLabels = map[string]string{"kind": "spot"}
+	r.flavors["spot"].Spec.Tolerations = []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists}}
+	r.nodes[0].Labels["kind"] = "spot"
+	r.nodes[0].Spec.Taints = []corev1.Taint{{Key: "spot", Effect: corev1.TaintEffectNoSchedule}}
+	r.wl.Status.Admission.PodSetAssignments[0].Flavors = map[corev1.ResourceName]kueue.ResourceFlavorReference{
+		"cpu": "spot", "berth.dev/shares": "spot", "memory": "no longer there",
+	}
+	got, refusal := r.read()
+	want := map[string]string{"node-2": "lacks the flavor's node label kind=spot"}
+	if diff := cmp.Diff(want, got.Gang.PodSets[0].Ineligible); diff != "" || refusal != "" || got.Flavor != "spot" {
+		t.Errorf("refusal %q, flavor %s: %s", refusal, got.Flavor, diff)
+	}
+	// Without an admission nothing is added.
+	r.wl.Status.Admission = nil
+	got, _ = r.read()
+	want = map[string]string{"node-1": "has the taint spot:NoSchedule, which the pods do not tolerate"}
+	if diff := cmp.Diff(want, got.Gang.PodSets[0].Ineligible); diff != "" || got.Flavor != "" || got.Counts["main"] != 4 {
+		t.Errorf("flavor %q: %s", got.Flavor, diff)
+	}
+}
