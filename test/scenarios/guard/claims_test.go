@@ -233,7 +233,7 @@ func (s *stage) nextReservation(job *batchv1.Job) (name string) {
 		if !apimeta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadQuotaReserved) {
 			return errors.New("there is none")
 		}
-		name = wl.Name + "-" + adaptkueue.Epoch(wl)
+		name = wl.Name + "-" + adaptkueue.Epoch(wl, scene.Check)
 		return nil
 	})
 	return name

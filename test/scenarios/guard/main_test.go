@@ -11,8 +11,14 @@ import (
 	"github.com/berth-dev/berth/test/cluster"
 )
 
-// The grace period is near the shortest at which nodes do not flap on a busy machine: two tests wait for a lost host.
-var shared = cluster.Shared{Options: cluster.Options{Audit: true, NodeMonitorGracePeriod: 12 * time.Second}}
+var shared = cluster.Shared{Options: cluster.Options{
+	Audit: true,
+	// Near the shortest at which nodes do not flap on a busy machine: some tests wait for a lost host.
+	NodeMonitorGracePeriod: 12 * time.Second,
+	Kueue: cluster.KueueOptions{DeviceClasses: map[string][]string{
+		"berth.dev/shares": append([]string{"late-one", "late-all"}, cluster.DefaultDeviceClasses["berth.dev/shares"]...),
+	}},
+}}
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // the controller under test has a logger of its own
