@@ -55,15 +55,24 @@ func Allocation(spec *resourcev1.ResourceClaimSpec, in placement.Instance, s *sn
 	return out, err
 }
 
-// withGrace adds the grace to a request's tolerations. What they bear for ever they still bear for ever.
+// withGrace adds the grace to a request's tolerations. What they bear for ever they still bear for ever: one without an
+// effect is for all effects, but kube-controller-manager (1.37) reads only those that say NoExecute.
 func withGrace(tolerations []resourcev1.DeviceToleration) []resourcev1.DeviceToleration {
-	if len(tolerations) >= resourcev1.DeviceTolerationsMaxLength {
-		return tolerations
+	out := slices.Clone(tolerations)
+	for _, t := range tolerations {
+		if t.Effect == "" {
+			t.Effect = resourcev1.DeviceTaintEffectNoExecute
+			out = append(out, t)
+		}
 	}
-	return append(slices.Clone(tolerations), resourcev1.DeviceToleration{
+	out = append(out, resourcev1.DeviceToleration{
 		Operator: resourcev1.DeviceTolerationOpExists, Effect: resourcev1.DeviceTaintEffectNoExecute,
 		TolerationSeconds: ptr.To(int64(grace / time.Second)),
 	})
+	if len(out) > resourcev1.DeviceTolerationsMaxLength {
+		return tolerations
+	}
+	return out
 }
 
 func findDevice(all []*resourcev1.ResourceSlice, d placement.Device) (*resourcev1.ResourceSlice, *resourcev1.Device) {

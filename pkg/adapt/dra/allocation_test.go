@@ -99,6 +99,9 @@ func TestAllocationIsTheSchedulers(t *testing.T) {
 			want.AllocationTimestamp = &at
 			for i := range want.Devices.Results {
 				r := &want.Devices.Results[i]
+				if name == "tolerations" {
+					r.Tolerations = append(r.Tolerations, resourcev1.DeviceToleration{Key: "bad", Operator: "Exists", Effect: "NoExecute"})
+				}
 				r.Tolerations = append(r.Tolerations, resourcev1.DeviceToleration{Operator: "Exists", Effect: "NoExecute", TolerationSeconds: ptr(int64(30))})
 			}
 			got, err := dra.Allocation(test.spec, in, s, at)
@@ -136,5 +139,22 @@ func TestAllocationFails(t *testing.T) {
 		if _, err := dra.Allocation(dratest.Request(test.class, 1), test.in, s, metav1.Now()); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+func TestAllocationLeavesAFullListOfTolerationsAlone(t *testing.T) {
+	s := site(dratest.NewSlice("s", driver, "p").Device(dratest.NewDevice("d", "a").On("node-1")))
+	s.DeviceClasses = []*resourcev1.DeviceClass{dratest.ByTopology("a", driver, "a")}
+	spec := dratest.Request("a", 1)
+	for i := range resourcev1.DeviceTolerationsMaxLength {
+		spec.Devices.Requests[0].Exactly.Tolerations = append(spec.Devices.Requests[0].Exactly.Tolerations,
+			resourcev1.DeviceToleration{Key: fmt.Sprint("k", i), Operator: resourcev1.DeviceTolerationOpExists, Effect: resourcev1.DeviceTaintEffectNoSchedule})
+	}
+	got, err := dra.Allocation(spec, placement.Instance{Devices: []placement.Device{{Request: "r", Pool: poolP, Generation: 1, Name: "d"}}}, s, metav1.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(spec.Devices.Requests[0].Exactly.Tolerations, got.Devices.Results[0].Tolerations); diff != "" {
+		t.Error(diff)
 	}
 }

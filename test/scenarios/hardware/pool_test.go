@@ -26,11 +26,18 @@ func TestScenario05_NewGenerationDropsAnAllocatedDevice(t *testing.T) {
 	s.AwaitReserved(gang, r.on("rack-4-0", r.hosts[:4]))
 	before := portrait(s, gang)
 
-	// The gang's own quad is gone, what it was made of and the other quad are there.
-	r.Create(r.counters(2, 2))
-	r.Create(r.offer(2, 2, append([]resourcev1.Device{r.device(4, 1)}, r.devices(2, 1)...)...))
+	// The gang's own quad is gone, what it was made of and the other quad are there. A new device on one of its hosts takes
+	// nothing of what the gang has.
+	counters := r.counters(2, 2)
+	counters.Spec.SharedCounters[0].Counters["spare"] = resourcev1.Counter{Value: resource.MustParse("1")}
+	spare := device("spare", single, "", r.hosts[:1])
+	spare.ConsumesCounters = []resourcev1.DeviceCounterConsumption{{
+		CounterSet: "hosts", Counters: map[string]resourcev1.Counter{"spare": {Value: resource.MustParse("1")}},
+	}}
+	r.Create(counters)
+	r.Create(r.offer(2, 2, append([]resourcev1.Device{r.device(4, 1), spare}, r.devices(2, 1)...)...))
 	r.withdraw(1)
-	r.awaitShapes("rack-4 1/1", "rack-2 2/4", "rack-1 4/8")
+	r.awaitShapes("rack-4 1/1", "rack-2 2/4", "rack-1 5/9")
 	other := s.Submit(scene.Gang("other", quad, 4))
 	s.AwaitSeated(other)
 	s.AwaitReserved(other, r.on("rack-4-1", r.hosts[4:]))
@@ -38,6 +45,9 @@ func TestScenario05_NewGenerationDropsAnAllocatedDevice(t *testing.T) {
 	within := s.Submit(scene.Gang("within", pair, 2))
 	s.AwaitReserved(within, fmt.Sprintf("False NoFreeSlice: no rack-2 is free: 4 of 4 are held by %s/%s, %s/%s",
 		s.Namespace, reservation(s, gang).Name, s.Namespace, reservation(s, other).Name))
+	lone := s.Submit(scene.Gang("lone", single, 1))
+	s.AwaitSeated(lone)
+	s.AwaitReserved(lone, r.on("spare", r.hosts[:1]))
 	if after := portrait(s, gang); after != before {
 		t.Errorf("the gang was touched: it was\n%s\nand is\n%s", before, after)
 	}
@@ -47,6 +57,7 @@ func TestScenario05_NewGenerationDropsAnAllocatedDevice(t *testing.T) {
 	s.AwaitReserved(within, r.on("rack-2-0", r.hosts[:2]))
 	s.Finish(other)
 	s.Finish(within)
+	s.Finish(lone)
 	s.AwaitNoTrace()
 }
 

@@ -93,6 +93,46 @@ func TestScenario10_NoScheduleLeavesTheGangAlone(t *testing.T) {
 	s.AwaitNoTrace()
 }
 
+func TestScenario10_AGangThatToleratesTheTaintStays(t *testing.T) {
+	s := begin(t)
+	r := standard(s, "bears")
+	st := follow(s)
+	run(s)
+	// Without an effect a toleration is for all of them.
+	bears := s.Template(quad)
+	bears.Name = "bears"
+	bears.Spec.Spec.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "repair", Operator: resourcev1.DeviceTolerationOpExists}}
+	s.Create(bears)
+	tolerating := func(name string) *batchv1.Job {
+		return scene.Gang(name, quad, 4, func(j *batchv1.Job) {
+			j.Spec.BackoffLimit = ptr.To[int32](0)
+			j.Spec.Template.Spec.ResourceClaims[0].ResourceClaimTemplateName = ptr.To("bears")
+		})
+	}
+	job := s.Submit(tolerating("gang"))
+	s.AwaitSeated(job)
+	s.AwaitReserved(job, r.on("rack-4-0", r.hosts[:4]))
+	before := portrait(s, job)
+
+	r.taint("rack-4-0", resourcev1.DeviceTaintEffectNoExecute)
+	r.taint("rack-4-1", resourcev1.DeviceTaintEffectNoExecute)
+	r.awaitShapes("rack-all 0/1", "rack-4 0/2", "rack-2 2/4", "rack-1 4/8")
+	other := s.Submit(scene.Gang("other", quad, 4))
+	s.AwaitReserved(other, "False DeviceTainted: no rack-4 is free: 2 of 2 are tainted: "+
+		"bears/rack-4-0 repair:NoExecute, bears/rack-4-1 repair:NoExecute")
+	second := s.Submit(tolerating("second"))
+	s.AwaitSeated(second)
+	s.AwaitReserved(second, r.on("rack-4-1", r.hosts[4:]))
+	if after := portrait(s, job); after != before {
+		t.Errorf("the gang was touched: it was\n%s\nand is\n%s", before, after)
+	}
+	st.never("retry")
+	s.Finish(job)
+	s.Finish(second)
+	s.DeleteJob(other)
+	s.AwaitNoTrace()
+}
+
 // taint puts a taint on one device, as an administrator does.
 func (r *rack) taint(device string, effect resourcev1.DeviceTaintEffect) *resourcev1.DeviceTaintRule {
 	r.Helper()
