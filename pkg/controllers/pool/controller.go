@@ -94,14 +94,12 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.taint(ctx, s); err != nil {
-		return ctrl.Result{}, err
-	}
+	// The taints only spare the scheduler vain attempts: nothing waits for them.
+	failed := []error{r.taint(ctx, s)}
 	v := &view{snapshot: s, world: r.Cluster.World(s), now: r.Now()}
 	v.report = policy.Probe(ctx, r.Prober, r.Namespace, pools(s))
 	v.failingSince = r.Fence.observe(v.report, v.now)
 
-	var failed []error
 	for _, p := range s.AcceleratorPools {
 		failed = append(failed, r.writePool(ctx, p, v))
 	}

@@ -35,7 +35,7 @@ func (r *reconciler) taint(ctx context.Context, s *snapshot.Snapshot) error {
 		}
 		rule, wanted := want[have.Name]
 		delete(want, have.Name)
-		if wanted && equality.Semantic.DeepEqual(rule.Spec, have.Spec) {
+		if wanted && same(rule.Spec, have.Spec) {
 			continue
 		}
 		if !wanted {
@@ -56,6 +56,12 @@ func (r *reconciler) taint(ctx context.Context, s *snapshot.Snapshot) error {
 		}
 	}
 	return nil
+}
+
+// same reports whether a rule says what it should. The API server notes the time at which a taint was added.
+func same(want, have resourcev1.DeviceTaintRuleSpec) bool {
+	want.Taint.TimeAdded = have.Taint.TimeAdded
+	return equality.Semantic.DeepEqual(want, have)
 }
 
 // draPools are the names of the DRA pools that a driver publishes.
