@@ -9,6 +9,8 @@
 //  2. Takeover waits until the old lease and the longest write under it are over, then rewrites an annotation on every
 //     Berth claim without an allocation. From then on an allocation that was decided before fails with a conflict,
 //     whenever it arrives.
+//     It also waits until the cache shows every claim, every reservation and every Workload that a reservation serves as
+//     the API server has them: a stand-by whose watches lag would otherwise undo what it has not heard of.
 //  3. The process exits when the lease is lost. No state is carried into another term.
 //
 // # Stopped process

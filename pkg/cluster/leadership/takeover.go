@@ -9,16 +9,22 @@ import (
 	"github.com/go-logr/logr"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	berthv1alpha1 "github.com/berth-dev/berth/pkg/api/v1alpha1"
 )
 
-// bumpers is how many claims are rewritten at once.
-const bumpers = 16
+const (
+	// bumpers is how many claims are rewritten at once.
+	bumpers = 16
+	// readers is how many Workloads are read at once.
+	readers = 16
+)
 
 // catchUpPeriod is how often the local cache, which tells nobody when it has caught up, is looked at.
 const catchUpPeriod = 50 * time.Millisecond
@@ -133,7 +139,8 @@ func (t *Takeover) outwait(ctx context.Context, p predecessor) error {
 	return t.sleep(ctx, until.Sub(t.guard.clock.Now()))
 }
 
-// settle bumps what must be bumped and waits until the cache shows all of it.
+// settle bumps what must be bumped and waits until the cache shows all of it, and whom it serves: a Workload that the
+// cache does not show yet looks gone, and as it was before its quota was reserved it wants nothing.
 func (t *Takeover) settle(ctx context.Context) error {
 	claims, reservations, err := t.list(ctx)
 	if err != nil {
@@ -159,6 +166,14 @@ func (t *Takeover) settle(ctx context.Context) error {
 		if err := t.catchUp(ctx, &reservations[i], &berthv1alpha1.GangReservation{}); err != nil {
 			return err
 		}
+	}
+	failures = make([]error, len(reservations))
+	workqueue.ParallelizeUntil(context.WithoutCancel(ctx), readers, len(reservations), func(i int) {
+		served := client.ObjectKey{Namespace: reservations[i].Namespace, Name: reservations[i].Spec.WorkloadRef.Name}
+		failures[i] = t.catchUpWorkload(ctx, served)
+	})
+	if err := errors.Join(failures...); err != nil {
+		return err
 	}
 	t.log.Info("Took stock", "claims", len(claims), "reservations", len(reservations))
 	return nil
@@ -204,6 +219,18 @@ func (t *Takeover) bump(ctx context.Context, claim *resourcev1.ResourceClaim) er
 		}
 	}
 	return nil
+}
+
+// catchUpWorkload waits until the cache shows a Workload as it is now.
+func (t *Takeover) catchUpWorkload(ctx context.Context, key client.ObjectKey) error {
+	var now kueue.Workload
+	switch err := t.live.Get(ctx, key, &now); {
+	case apierrors.IsNotFound(err), apimeta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading Workload %s: %w", key, err)
+	}
+	return t.catchUp(ctx, &now, &kueue.Workload{})
 }
 
 // catchUp waits until the cache shows the object at the version of seen or a newer one, or until it is gone.
