@@ -23,11 +23,12 @@ type Lag struct {
 	mu        sync.Mutex
 	all       bool
 	resources []string
+	watched   map[string]bool
 	changed   chan struct{} // closed when the next Hold or Release happens
 }
 
 // NewLag returns a Lag that holds nothing.
-func NewLag() *Lag { return &Lag{changed: make(chan struct{})} }
+func NewLag() *Lag { return &Lag{watched: map[string]bool{}, changed: make(chan struct{})} }
 
 // Hold stops the watches of the given resources (plurals), or all if none is named: running ones deliver nothing more
 // and new ones nothing at all. It adds to what is already held.
@@ -45,6 +46,20 @@ func (l *Lag) Release() {
 	defer l.mu.Unlock()
 	l.all, l.resources = false, nil
 	l.announce()
+}
+
+// Watched reports whether a watch of each of the resources was ever begun. A cache fills itself from its watch: one that
+// is held before that stays empty.
+func (l *Lag) Watched(resources ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !slices.ContainsFunc(resources, func(resource string) bool { return !l.watched[resource] })
+}
+
+func (l *Lag) begun(resource string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watched[resource] = true
 }
 
 func (l *Lag) announce() {
@@ -66,10 +81,12 @@ func (l *Lag) Transport(next http.RoundTripper) http.RoundTripper {
 		if err != nil || !isWatch(request) || response.StatusCode != http.StatusOK {
 			return response, err
 		}
+		resource := parsePath(request.URL.Path).resource
+		l.begun(resource)
 		response.Body = &laggingBody{
 			ReadCloser: response.Body,
 			lag:        l,
-			resource:   parsePath(request.URL.Path).resource,
+			resource:   resource,
 			done:       request.Context().Done(),
 			closed:     make(chan struct{}),
 		}

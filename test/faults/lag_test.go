@@ -32,6 +32,9 @@ func TestLagKeepsACacheInThePast(t *testing.T) {
 	must(t, f.client.Create(f.ctx, f.configMap("before")))
 	awaitName(t, seen, "before")
 
+	if !lag.Watched("configmaps", "secrets") || lag.Watched("configmaps", "pods") {
+		t.Error("the lag does not know what is watched")
+	}
 	lag.Hold("configmaps")
 	must(t, f.client.Create(f.ctx, f.configMap("during-1")))
 	must(t, f.client.Create(f.ctx, f.configMap("during-2")))

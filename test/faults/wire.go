@@ -25,22 +25,28 @@ func NewWire() *Wire { return &Wire{cut: make(chan struct{})} }
 // Cut ends everything on the wire. A request that is under way may or may not take effect; its sender does not learn it.
 func (w *Wire) Cut() { w.once.Do(func() { close(w.cut) }) }
 
+// IsCut reports whether the wire was cut.
+func (w *Wire) IsCut() bool {
+	select {
+	case <-w.cut:
+		return true
+	default:
+		return false
+	}
+}
+
 // Transport wraps next; it has the form that rest.Config.Wrap wants.
 func (w *Wire) Transport(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		select {
-		case <-w.cut:
+		if w.IsCut() {
 			return nil, ErrCut
-		default:
 		}
 		response, err := next.RoundTrip(request)
-		select {
-		case <-w.cut:
+		if w.IsCut() {
 			if err == nil {
 				_ = response.Body.Close()
 			}
 			return nil, ErrCut
-		default:
 		}
 		if err != nil {
 			return nil, err
