@@ -49,6 +49,7 @@ func decide(v *view, placer placement.Placer) steps {
 	var entries []line.Entry
 	for _, wl := range v.snapshot.Workloads {
 		check := v.checks.Of(wl)
+		v.stale(wl, check, &s)
 		if !adaptkueue.Wants(wl, check) {
 			continue
 		}
@@ -82,11 +83,7 @@ func decide(v *view, placer placement.Placer) steps {
 // its way, or a step already.
 func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *steps) (*waiting, *reason.Refusal) {
 	epoch := adaptkueue.Epoch(wl, check.Name)
-	switch check.State {
-	case kueue.CheckStateReady:
-		v.stale(wl, check, s)
-		return nil, nil
-	case kueue.CheckStateRetry, kueue.CheckStateRejected:
+	if check.State != kueue.CheckStatePending {
 		return nil, nil
 	}
 	key := types.NamespacedName{Namespace: wl.Namespace, Name: reservationName(wl.Name, epoch)}
@@ -119,9 +116,12 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 	return &waiting{workload: wl, check: check, request: req, epoch: epoch}, nil
 }
 
-// stale takes a Ready back whose reservation is gone. While the reservation exists its own controller does that; Kueue can
-// admit on such a Ready when quota was unset and reserved again without a reset of checks.
+// stale takes a Ready back whose reservation is gone. While the reservation exists its own controller does that. It does
+// not matter whether quota is reserved now: when it is reserved again Kueue admits at once on the Ready that it finds.
 func (v *view) stale(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *steps) {
+	if check == nil || check.State != kueue.CheckStateReady || wl.DeletionTimestamp != nil || workload.IsFinished(wl) || workload.IsEvicted(wl) {
+		return
+	}
 	name := adaptkueue.NamedReservation(check)
 	if name == "" || v.reservations[types.NamespacedName{Namespace: wl.Namespace, Name: name}] != nil {
 		return

@@ -13,19 +13,42 @@ type fenced struct {
 	unfenced func(inventory.PoolID) *reason.Refusal
 }
 
-// Place is placement.Placer.Place.
+// Place is placement.Placer.Place. A gang that would go to a pool that is not fenced goes elsewhere if it can.
 func (f fenced) Place(g gang.Gang, w placement.World) placement.Decision {
 	d := f.Placer.Place(g, w)
+	why := f.uses(d)
+	if why == nil {
+		return d
+	}
+	w.Ledger = w.Ledger.Clone()
+	for _, pool := range w.Inventory.Pools() {
+		if f.unfenced(pool.ID) == nil {
+			continue
+		}
+		for _, device := range pool.Devices {
+			for _, host := range device.Hosts {
+				w.Ledger.Quarantine(pool.ID, host)
+			}
+		}
+	}
+	if elsewhere := f.Placer.Place(g, w); elsewhere.Fits() && f.uses(elsewhere) == nil {
+		return elsewhere
+	}
+	return placement.Decision{Refusal: why, Proved: d.Proved}
+}
+
+// uses is why one of the pools of a decision must not be used.
+func (f fenced) uses(d placement.Decision) *reason.Refusal {
 	for _, ps := range d.PodSets {
 		for _, c := range ps.Claims {
 			for _, instance := range c.Instances {
 				for _, device := range instance.Devices {
 					if why := f.unfenced(device.Pool); why != nil {
-						return placement.Decision{Refusal: why, Proved: d.Proved}
+						return why
 					}
 				}
 			}
 		}
 	}
-	return d
+	return nil
 }
