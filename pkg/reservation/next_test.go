@@ -157,7 +157,11 @@ var releasingRows = []struct {
 
 	{"hosts recorded", view(Releasing, func(v *View) {
 		v.Claims = nil
-		v.Quarantine = []Share{{Host: "h2", Doubtful: true}, {Host: "h0"}, {Host: "h1", Doubtful: true}, {Host: "h2", Doubtful: true}}
+		v.Quarantine = []Share{{Host: "h2", Doubtful: true}, {Host: "h0"}, {Host: "h1", Doubtful: true}, {Host: "h3"}}
+	}), "hosts-back: EndQuarantine h0, h3"},
+	{"hosts recorded, all in doubt", view(Releasing, func(v *View) {
+		v.Claims = nil
+		v.Quarantine = []Share{{Host: "h2", Doubtful: true}, {Host: "h1", Doubtful: true}, {Host: "h2", Doubtful: true}}
 	}), "await-hosts: waits: a pod may still run on a host that is not Ready: h1, h2"},
 
 	{"all gone", view(Releasing, func(v *View) { v.Claims, v.Quarantine = nil, []Share{{Host: "h0"}} }), "drop: Drop"},
@@ -210,7 +214,8 @@ func TestOrderOfRules(t *testing.T) {
 		t.Errorf("serving: %q", got)
 	}
 	if got, want := names(releasing), []string{
-		"take-back", "keep", "delete-claims", "delete-pods", "await-pods", "quarantine", "clear", "await-hosts", "drop",
+		"take-back", "keep", "delete-claims", "delete-pods", "await-pods", "quarantine", "clear", "hosts-back",
+		"await-hosts", "drop",
 	}; !slices.Equal(got, want) {
 		t.Errorf("releasing: %q", got)
 	}

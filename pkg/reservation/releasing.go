@@ -76,19 +76,28 @@ var releasing = []rule{
 		ours := v.claimsIn(Claim.ours)
 		return act(ClearClaims, ours...), len(ours) > 0
 	}},
+	// Each share is free as soon as its own host is out of doubt. The claims are gone, so it cannot come into doubt again.
+	{"hosts-back", func(v View) (Plan, bool) {
+		doubtful, back := v.quarantined()
+		return act(EndQuarantine, back...), len(back) > 0 && len(doubtful) > 0
+	}},
 	{"await-hosts", func(v View) (Plan, bool) {
-		var hosts []string
-		for _, s := range v.Quarantine {
-			if s.Doubtful {
-				hosts = append(hosts, s.Host)
-			}
-		}
-		if len(hosts) == 0 {
-			return Plan{}, false
-		}
-		return Plan{Waits: awaitHosts(hosts)}, true
+		doubtful, _ := v.quarantined()
+		return Plan{Waits: awaitHosts(doubtful)}, len(doubtful) > 0
 	}},
 	{"drop", func(v View) (Plan, bool) { return act(Drop), v.Recorded }},
+}
+
+// quarantined are the recorded hosts that are still in doubt, and those that are not.
+func (v View) quarantined() (doubtful, back []string) {
+	for _, s := range v.Quarantine {
+		if s.Doubtful {
+			doubtful = append(doubtful, s.Host)
+		} else {
+			back = append(back, s.Host)
+		}
+	}
+	return doubtful, back
 }
 
 func awaitHosts(hosts []string) string {

@@ -34,7 +34,7 @@ func (p Plan) String() string {
 // Step is one act of the shell. Every act is conditioned on the version that the View was read from.
 type Step struct {
 	Do Act
-	// Names of claims or pods that the act is about.
+	// Names of claims, pods or hosts that the act is about.
 	Names []string
 	// Because is set for Release and Retry.
 	Because *reason.Refusal
@@ -81,6 +81,8 @@ const (
 	DeletePods Act = "DeletePods"
 	// Quarantine records the named hosts.
 	Quarantine Act = "Quarantine"
+	// EndQuarantine takes the named hosts off the record.
+	EndQuarantine Act = "EndQuarantine"
 	// ClearClaims takes allocation and reservedFor off in one write, then the finalizer.
 	ClearClaims Act = "ClearClaims"
 	// Drop removes the reservation itself.

@@ -272,6 +272,8 @@ func (w *world) writes(s *seen, step Step) []write {
 		all = append(all, func() error {
 			return w.recorded(s, func(r *record) { r.quarantine = append(r.quarantine, step.Names...) })
 		})
+	case EndQuarantine:
+		all = append(all, func() error { return w.endQuarantine(s, step.Names) })
 	case DeleteClaims:
 		each(w.deleteClaim)
 	case DeletePods:
@@ -391,6 +393,17 @@ func (w *world) recorded(s *seen, do func(*record)) error {
 	w.res.version = w.next()
 	s.versions["reservation"] = w.res.version
 	return nil
+}
+
+func (w *world) endQuarantine(s *seen, hosts []string) error {
+	return w.recorded(s, func(r *record) {
+		r.quarantine = slices.DeleteFunc(r.quarantine, func(h string) bool { return slices.Contains(hosts, h) })
+		for _, p := range w.pods {
+			if p.runs && !p.exists && slices.Contains(hosts, p.host) {
+				w.breach("the quarantine of %s was ended while %s runs there", p.host, p.name)
+			}
+		}
+	})
 }
 
 func (w *world) drop(s *seen) error {

@@ -59,6 +59,8 @@ func (r *reconciler) step(ctx context.Context, g *gathered, s reservation.Step) 
 		return r.deletePods(ctx, g, s.Names)
 	case reservation.Quarantine:
 		return r.quarantine(ctx, g, s.Names)
+	case reservation.EndQuarantine:
+		return r.endQuarantine(ctx, g, s.Names)
 	case reservation.ClearClaims:
 		return r.clearClaims(ctx, g, s.Names)
 	case reservation.Drop:
@@ -138,6 +140,14 @@ func (r *reconciler) quarantine(ctx context.Context, g *gathered, hosts []string
 		}
 	}
 	return r.status(ctx, res, "Quarantined", fmt.Sprintf("%d hosts are not Ready and may still run a pod", len(hosts)))
+}
+
+func (r *reconciler) endQuarantine(ctx context.Context, g *gathered, hosts []string) error {
+	res := g.res.DeepCopy()
+	res.Status.Quarantine = slices.DeleteFunc(res.Status.Quarantine, func(q berth.QuarantinedShare) bool {
+		return slices.Contains(hosts, q.Node)
+	})
+	return r.status(ctx, res, "Quarantined", fmt.Sprintf("%d hosts are out of doubt", len(hosts)))
 }
 
 func (r *reconciler) deleteClaims(ctx context.Context, g *gathered, names []string) error {
