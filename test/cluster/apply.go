@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -94,12 +95,13 @@ func (c *Cluster) applyOne(ctx context.Context, object *unstructured.Unstructure
 		}
 	}
 	if object.GetKind() == "CustomResourceDefinition" {
-		return c.awaitEstablished(ctx, target, object.GetName())
+		return c.awaitServed(ctx, target, object.GetName())
 	}
 	return nil
 }
 
-func (c *Cluster) awaitEstablished(ctx context.Context, crds dynamic.ResourceInterface, name string) error {
+// awaitServed returns once the API serves a kind and says so to clients.
+func (c *Cluster) awaitServed(ctx context.Context, crds dynamic.ResourceInterface, name string) error {
 	return await(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
 		crd, err := crds.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -107,12 +109,46 @@ func (c *Cluster) awaitEstablished(ctx context.Context, crds dynamic.ResourceInt
 		}
 		conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
 		for _, condition := range conditions {
-			if c, ok := condition.(map[string]any); ok && c["type"] == "Established" && c["status"] == "True" {
-				return true, nil
+			if is, ok := condition.(map[string]any); ok && is["type"] == "Established" && is["status"] == "True" {
+				return c.discovered(ctx, crd)
 			}
 		}
 		return false, err
 	})
+}
+
+// discovered reports whether the document that controllers learn all kinds from, in one request, has every served version
+// of a kind. The API server puts it together in the background: with Kueue's kinds it comes up to 100 ms after Established,
+// on a busy machine later than Kueue, which then finds "no matches for kind" and exits.
+func (c *Cluster) discovered(ctx context.Context, crd *unstructured.Unstructured) (bool, error) {
+	client, ok := c.client.Discovery().(discovery.AggregatedDiscoveryInterfaceWithContext)
+	if !ok {
+		return false, permanent{fmt.Errorf("%T does not know aggregated discovery", c.client.Discovery())}
+	}
+	_, resources, _, err := client.GroupsAndMaybeResourcesWithContext(ctx)
+	if err != nil {
+		return false, err
+	}
+	group, _, err := unstructured.NestedString(crd.Object, "spec", "group")
+	if err != nil {
+		return false, err
+	}
+	plural, _, err := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	if err != nil {
+		return false, err
+	}
+	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, version := range versions {
+		is, ok := version.(map[string]any)
+		if !ok || is["served"] != true {
+			continue
+		}
+		known := resources[schema.GroupVersion{Group: group, Version: fmt.Sprint(is["name"])}]
+		if known == nil || !slices.ContainsFunc(known.APIResources, func(r metav1.APIResource) bool { return r.Name == plural }) {
+			return false, nil
+		}
+	}
+	return err == nil, err
 }
 
 // readObjects decodes a file, or the files of a folder.

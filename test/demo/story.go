@@ -222,7 +222,8 @@ func (d *demo) stop(context.Context) error {
 	if err := controller.Stop(); err != nil {
 		return err
 	}
-	if last := controller.LogTail(1); !strings.Contains(last, `"msg":"Stopped"`) {
+	// It is its last word but for a remark of controller-runtime's that may come after.
+	if last := controller.LogTail(5); !strings.Contains(last, `"msg":"Stopped"`) {
 		return fmt.Errorf("%s was told to stop and did not end in order", controllerName)
 	}
 	return d.cluster.Stop()
