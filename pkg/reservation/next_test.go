@@ -128,6 +128,7 @@ var releasingRows = []struct {
 	{"Ready, evicted", view(Releasing, demand(func(d *Demand) { *d = wanted; d.Admitted, d.Evicted = true, true })), "take-back: Pending"},
 	{"Ready, without quota", view(Releasing, demand(func(d *Demand) { *d = wanted; d.Admitted, d.Quota = true, false })), "take-back: Pending"},
 	{"Ready, admitted", view(Releasing, demand(func(d *Demand) { *d = wanted; d.Admitted = true })), "take-back: Retry (SliceLost: the slice was given back)"},
+	{"Ready, admitted, inactive", view(Releasing, demand(func(d *Demand) { *d = wanted; d.Admitted, d.Active = true, false })), "take-back: Pending"},
 	{"Ready, admitted, deleted", view(Releasing, func(v *View) { v.Deleting = true }, demand(func(d *Demand) { *d = wanted; d.Admitted = true })), "take-back: Retry (SliceLost: the reservation was deleted)"},
 	{"Ready, admitted, lost", view(Releasing, func(v *View) { v.Lost = lost }, demand(func(d *Demand) { *d = wanted; d.Admitted = true })), "take-back: Retry (HostMissing: host h0 is gone)"},
 	{"Ready for another", view(Releasing, demand(func(d *Demand) { *d = wanted; d.Named = false })), "clear: ClearClaims a, b, c"},

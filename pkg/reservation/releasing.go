@@ -19,8 +19,9 @@ var releasing = []rule{
 		if !stale {
 			return Plan{}, false
 		}
-		// An admitted gang whose quota, epoch and check all still stand lost its reservation by other hands.
-		if v.Demand.Admitted && v.Demand.Quota && !v.Demand.Evicted {
+		// An admitted gang whose quota, epoch and check all still stand lost its reservation by other hands. One that was
+		// deactivated is about to be evicted for that.
+		if v.Demand.Admitted && v.Demand.Quota && v.Demand.Active && !v.Demand.Evicted {
 			return Plan{Steps: []Step{{Do: Retry, Because: v.takenBack()}}}, true
 		}
 		return act(Pending), true
