@@ -28,11 +28,11 @@ func TestScenario14_PodsEndAfterTheJobWasSuspended(t *testing.T) {
 
 	s.activate(job, false)
 	s.awaitWaiting(r, "Waiting: 4 of the gang's pods may still run: "+names(pods))
+	s.awaitConditions(job, false, kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted)
 	s.Get(job)
 	if !*job.Spec.Suspend {
-		t.Error("the pods end although the Job is not suspended")
+		t.Error("the Job is not suspended: the test shows less than it should")
 	}
-	s.awaitConditions(job, false, kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted)
 	for last := 2; last >= 0; last-- {
 		s.shutDown(pods[last+1])
 		s.awaitWaiting(r, fmt.Sprintf("Waiting: %d of the gang's pods may still run: %s", last+1, names(pods[:last+1])))
@@ -147,6 +147,7 @@ func TestMovedOffALostHost(t *testing.T) {
 	stuck := pods[1]
 	s.silence(stuck.Spec.NodeName)
 
+	s.prolong([]*corev1.Pod{stuck})
 	s.must(s.Client.Delete(t.Context(), stuck.DeepCopy()), "deleting pod "+stuck.Name)
 	s.awaitEvicted(job, kueue.WorkloadEvictedByAdmissionCheck)
 	second := s.moved(job, first)
@@ -157,10 +158,11 @@ func TestMovedOffALostHost(t *testing.T) {
 	}
 
 	s.must(s.Cluster.ReviveNode(t.Context(), stuck.Spec.NodeName), "reviving the host")
+	s.must(s.Cluster.AwaitNodes(t.Context()), "waiting for all nodes")
+	s.shutDown(stuck)
 	s.awaitGone(first)
 	s.Finish(job)
 	s.AwaitNoTrace()
-	s.must(s.Cluster.AwaitNodes(t.Context()), "waiting for all nodes")
 }
 
 // forceDelete removes pods without waiting for any kubelet.
