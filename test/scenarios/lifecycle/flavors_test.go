@@ -3,18 +3,23 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	kueueconstants "sigs.k8s.io/kueue/pkg/controller/constants"
 	"sigs.k8s.io/kueue/pkg/util/admissioncheck"
 
 	configv1alpha1 "github.com/berth-dev/berth/pkg/api/config/v1alpha1"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/controllers"
 	"github.com/berth-dev/berth/test/faults"
 	"github.com/berth-dev/berth/test/scene"
 )
@@ -180,6 +185,64 @@ func TestScenario13_AdmittedAnewDuringAWrite(t *testing.T) {
 	}
 	s.Finish(job)
 	s.AwaitNoTrace()
+}
+
+// TestScenario13_AdmittedAnewBehindTheCache: Berth still sees the first admission when it finds a place for it; Kueue has
+// admitted the gang anew since. Nothing becomes Ready for the past, and what was made for it is given back.
+func TestScenario13_AdmittedAnewBehindTheCache(t *testing.T) {
+	s := set(t)
+	lag := faults.NewLag()
+	t.Cleanup(lag.Release)
+	s.Run(scene.RunOptions{Change: func(o *controllers.Options) { o.REST = lag.Config(o.REST) }})
+	queue := s.flavors()
+	uncordon := s.cordon()
+	job := s.Submit(scene.Gang("train", "tpu-4x4", 4, onTwoFlavors))
+	s.Eventually("waiting for hosts", func(ctx context.Context) error {
+		have, err := s.Reserved(ctx, job)
+		if err == nil && !strings.HasPrefix(have, "False HostUnusable: ") {
+			err = fmt.Errorf("it reads %q", have)
+		}
+		return err
+	})
+
+	lag.Hold("workloads")
+	s.reassign(job, queue)
+	uncordon()
+	var past *berth.GangReservation
+	s.Eventually("a reservation for the past", func(ctx context.Context) error {
+		r, err := s.ReservationOf(ctx, job)
+		if err != nil {
+			return err
+		}
+		past = r
+		return s.held(ctx, r)
+	})
+	if past.Spec.Flavor != firstFlavor {
+		t.Fatalf("reservation %s is for flavor %s: Berth does not lag behind", past.Name, past.Spec.Flavor)
+	}
+
+	lag.Release()
+	s.awaitGone(past)
+	s.servedNewest(job)
+	s.Finish(job)
+	s.AwaitNoTrace()
+}
+
+// cordon makes every node unschedulable until the returned function is called, or the test ends.
+func (s *stage) cordon() func() {
+	s.Helper()
+	set := func(ctx context.Context, unschedulable bool) {
+		var nodes corev1.NodeList
+		s.must(s.Client.List(ctx, &nodes), "listing nodes")
+		for i := range nodes.Items {
+			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable))
+			s.must(s.Client.Patch(ctx, &nodes.Items[i], patch), "cordoning")
+		}
+	}
+	set(s.Context(), true)
+	undo := sync.OnceFunc(func() { set(context.Background(), false) })
+	s.Cleanup(undo)
+	return undo
 }
 
 // patient gives a write that a test holds up the time that it takes.
