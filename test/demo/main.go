@@ -8,6 +8,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/berth-dev/berth/test/cluster"
 )
 
@@ -23,6 +26,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ctrllog.SetLogger(logr.Discard()) // controller-runtime complains about a missing one in the middle of the story
 	// From the first interrupt on a second one ends the demo at once; its children die with it.
 	context.AfterFunc(ctx, stop)
 
