@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/berth-dev/berth/pkg/adapt/jobs"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/test/scene"
 )
@@ -70,7 +71,7 @@ func portrait(s *scene.Scene, job *batchv1.Job) string {
 	}
 	var lines []string
 	for _, p := range pods {
-		lines = append(lines, fmt.Sprintf("pod %s %s on %s, %s, deleted %v", p.Name, p.UID, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp))
+		lines = append(lines, fmt.Sprintf("pod %s %s on %s, ended %v, deleted %v", p.Name, p.UID, p.Spec.NodeName, jobs.Ended(&p), p.DeletionTimestamp))
 	}
 	var claims resourcev1.ResourceClaimList
 	res := reservation(s, job)
