@@ -189,7 +189,7 @@ func (w *world) gather() *seen {
 func (w *world) gatherOrphans(s *seen) *seen {
 	s.Phase, s.Demand = Releasing, Demand{Gone: true}
 	for _, name := range w.promised {
-		if c := w.claims[name]; c != nil && !c.foreign {
+		if c := w.claims[name]; c != nil && !c.foreign && c.finalizer {
 			s.Claims = append(s.Claims, w.viewOf(name))
 			s.versions[name] = c.version
 		}

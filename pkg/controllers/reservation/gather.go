@@ -72,7 +72,10 @@ func (r *reconciler) gather(ctx context.Context, key types.NamespacedName) (*gat
 	g.Deleting = g.res.DeletionTimestamp != nil
 	g.Recorded = g.recorded
 	g.Lost = r.Board.Lost(key)
-	if g.Phase != reservation.Releasing {
+	switch g.Phase {
+	case reservation.HandedOver:
+		r.Backoff.Forget(g.res.Spec.WorkloadRef.UID) // only a gang that is seated has its failures behind it
+	case reservation.Planned, reservation.Reserved:
 		_, g.Failed = r.Backoff.Waits(g.res.Spec.WorkloadRef.UID)
 	}
 	return g, nil
@@ -128,7 +131,8 @@ func (g *gathered) claim(claim *resourcev1.ResourceClaim) reservation.Claim {
 		Finalizer: slices.Contains(claim.Finalizers, berth.FinalizerHold),
 	}
 	switch {
-	case claim.Annotations[berth.AnnotationReservationUID] != string(g.res.UID):
+	case claim.Annotations[berth.AnnotationReservationUID] != string(g.res.UID) || (!g.recorded && !c.Finalizer):
+		// Without a record the finalizer alone tells a leftover from what somebody made up.
 		c.State = reservation.Foreign
 	case claim.Status.Allocation == nil:
 		c.State = reservation.Free
