@@ -13,6 +13,8 @@ type Ledger struct {
 	inv   *inventory.Inventory
 	pools map[inventory.PoolID]*poolUse
 	hosts map[string]*hostUse
+	// quarantined hosts of any pool.
+	quarantined map[string]bool
 }
 
 // Holding is one device in somebody's hands.
@@ -67,7 +69,7 @@ type poolUse struct {
 
 // New returns a ledger in which nothing is taken.
 func New(inv *inventory.Inventory) *Ledger {
-	return &Ledger{inv: inv, pools: map[inventory.PoolID]*poolUse{}, hosts: map[string]*hostUse{}}
+	return &Ledger{inv: inv, pools: map[inventory.PoolID]*poolUse{}, hosts: map[string]*hostUse{}, quarantined: map[string]bool{}}
 }
 
 func (l *Ledger) use(id inventory.PoolID) *poolUse {
@@ -179,28 +181,23 @@ func (u *poolUse) book(h Holding) (counters map[int]int64, unbooked bool) {
 }
 
 // Quarantine keeps every device of the pool that stands on the host from being given out.
-func (l *Ledger) Quarantine(pool inventory.PoolID, host string) { l.use(pool).quarantined[host] = true }
+func (l *Ledger) Quarantine(pool inventory.PoolID, host string) {
+	l.use(pool).quarantined[host] = true
+	l.quarantined[host] = true
+}
 
 // Quarantined reports whether some pool's devices on the host are quarantined.
-func (l *Ledger) Quarantined(host string) bool {
-	for _, u := range l.pools {
-		if u.quarantined[host] {
-			return true
-		}
-	}
-	return false
-}
+func (l *Ledger) Quarantined(host string) bool { return l.quarantined[host] }
 
 // Clone returns a ledger that can be changed without changing this one.
 func (l *Ledger) Clone() *Ledger {
 	out := New(l.inv)
 	for id, u := range l.pools {
-		to := out.use(id)
 		for _, h := range u.holds {
 			out.Take(h.Holding)
 		}
 		for host := range u.quarantined {
-			to.quarantined[host] = true
+			out.Quarantine(id, host)
 		}
 	}
 	for host, u := range l.hosts {

@@ -28,10 +28,6 @@ import (
 const (
 	// gathering collects a burst of events into one look.
 	gathering = 200 * time.Millisecond
-	// probeAgain is how soon an unfinished fence is tried again: the API server takes a second or two to enforce a policy.
-	probeAgain = time.Second
-	// probeAnyway bounds how long a fence that fell without an event goes unnoticed.
-	probeAnyway = time.Minute
 	// debounce is how long the policies must have been failing before a check is declared inactive: that makes its
 	// ClusterQueues inactive as well.
 	debounce = 10 * time.Second
@@ -51,6 +47,8 @@ type Options struct {
 type reconciler struct {
 	*shell.Dependencies
 	Options
+	// probing is touched by one look at a time.
+	probing probing
 }
 
 // Setup adds the controller to the manager.
@@ -96,10 +94,12 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	// The taints only spare the scheduler vain attempts: nothing waits for them.
 	failed := []error{r.taint(ctx, s)}
-	v := &view{snapshot: s, world: r.Cluster.World(s), now: r.Now()}
-	v.report = policy.Probe(ctx, r.Prober, r.Namespace, pools(s))
-	v.failingSince = r.Fence.observe(v.report, v.now)
-
+	now := r.Now()
+	again, err := r.probe(ctx, s, now)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	v := &view{snapshot: s, world: r.Cluster.World(s), report: r.probing.report, failingSince: r.Fence.failing(), now: now}
 	for _, p := range s.AcceleratorPools {
 		failed = append(failed, r.writePool(ctx, p, v))
 	}
@@ -107,10 +107,6 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		if ac.Spec.ControllerName == berth.ControllerName {
 			failed = append(failed, r.writeCheck(ctx, ac, v))
 		}
-	}
-	again := probeAnyway
-	if v.report.Err() != nil {
-		again = probeAgain
 	}
 	return ctrl.Result{RequeueAfter: again}, errors.Join(failed...)
 }

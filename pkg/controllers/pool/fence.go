@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type Fence struct {
 	mu     sync.Mutex
 	report *policy.Report
+	// generations are those of the AcceleratorPools that the report is about, by name.
+	generations map[string]int64
 	// failingSince is when the policies were first found not in force; zero while they are.
 	failingSince time.Time
 	changed      chan event.TypedGenericEvent[*berth.AcceleratorPool]
@@ -36,29 +39,38 @@ func (f *Fence) Probed() <-chan struct{} { return f.probed }
 // Changed delivers an event when the answers may be different from before.
 func (f *Fence) Changed() <-chan event.TypedGenericEvent[*berth.AcceleratorPool] { return f.changed }
 
-// observe takes a report and returns since when the policies have been failing.
-func (f *Fence) observe(report policy.Report, now time.Time) (failingSince time.Time) {
+// observe takes a report about AcceleratorPools.
+func (f *Fence) observe(report policy.Report, pools []*berth.AcceleratorPool, now time.Time) {
+	generations := map[string]int64{}
+	for _, p := range pools {
+		generations[p.Name] = p.Generation
+	}
 	f.mu.Lock()
-	before := f.report
-	f.report = &report
+	defer f.mu.Unlock()
+	changed := f.report == nil || text(f.report.Err()) != text(report.Err()) || !maps.Equal(f.generations, generations)
+	if f.report == nil {
+		close(f.probed)
+	}
+	f.report, f.generations = &report, generations
 	switch {
 	case report.PoliciesErr() == nil:
 		f.failingSince = time.Time{}
 	case f.failingSince.IsZero():
 		f.failingSince = now
 	}
-	failingSince = f.failingSince
-	f.mu.Unlock()
-	if before == nil {
-		close(f.probed)
-	}
-	if before == nil || text(before.Err()) != text(report.Err()) {
+	if changed {
 		select {
 		case f.changed <- event.TypedGenericEvent[*berth.AcceleratorPool]{Object: &berth.AcceleratorPool{}}:
 		default: // one event is waiting already
 		}
 	}
-	return failingSince
+}
+
+// failing is since when the policies have not been in force; zero while they are.
+func (f *Fence) failing() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failingSince
 }
 
 // NotInForce is why nothing may be reserved; nil when every policy is in force.
@@ -74,14 +86,15 @@ func (f *Fence) NotInForce() *reason.Refusal {
 	return nil
 }
 
-// Unfenced is why nothing of one AcceleratorPool may be reserved; nil when its fence stands or it has none.
+// Unfenced is why nothing of one AcceleratorPool may be reserved; nil when its fence stands or it has none. A fence that was
+// tried before the AcceleratorPool was changed says nothing about what it selects now.
 func (f *Fence) Unfenced(pool *berth.AcceleratorPool) *reason.Refusal {
 	if pool.Spec.Fence == berth.FenceObserve {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.report != nil {
+	if f.report != nil && f.generations[pool.Name] == pool.Generation {
 		if finding, tried := f.report.Fence(pool.Name); tried && finding.Verdict == policy.InForce {
 			return nil
 		}

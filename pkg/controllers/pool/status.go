@@ -111,7 +111,10 @@ func fencedness(p *berth.AcceleratorPool, s berth.AcceleratorPoolStatus, overdra
 		return false, "Observe", "others may allocate from these pools: their claims are counted, nothing keeps them away"
 	}
 	finding, tried := v.report.Fence(p.Name)
-	if !tried || finding.Verdict != policy.InForce {
+	if !tried {
+		finding.Message = "it has not been tried yet"
+	}
+	if finding.Verdict != policy.InForce {
 		return false, "NotInForce", "nothing is reserved here until the fence is in force: " + finding.Message
 	}
 	notes := []string{"writes by others are refused"}
@@ -148,21 +151,26 @@ func overdrawn(v *view, mine func(inventory.PoolID) bool) []string {
 	return out
 }
 
-// blanketTolerations are the ResourceClaimTemplates whose requests bear every device taint.
+// blanketTolerations are the ResourceClaimTemplates of which some request bears the scheduler's taint.
 func blanketTolerations(v *view) []string {
 	var names []string
 	for _, t := range v.snapshot.ResourceClaimTemplates {
-		for _, q := range t.Spec.Spec.Devices.Requests {
-			if q.Exactly != nil && slices.ContainsFunc(q.Exactly.Tolerations, func(tol resourcev1.DeviceToleration) bool {
-				return (tol.Key == "" || tol.Key == policy.KeyFence) && tol.Operator == resourcev1.DeviceTolerationOpExists
-			}) {
-				names = append(names, t.Namespace+"/"+t.Name)
-				break
-			}
+		if slices.ContainsFunc(t.Spec.Spec.Devices.Requests, bearsFence) {
+			names = append(names, t.Namespace+"/"+t.Name)
 		}
 	}
 	slices.Sort(names)
 	return names
+}
+
+func bearsFence(q resourcev1.DeviceRequest) bool {
+	bears := func(tol resourcev1.DeviceToleration) bool {
+		return (tol.Key == "" || tol.Key == policy.KeyFence) && tol.Operator == resourcev1.DeviceTolerationOpExists
+	}
+	if q.Exactly != nil && slices.ContainsFunc(q.Exactly.Tolerations, bears) {
+		return true
+	}
+	return slices.ContainsFunc(q.FirstAvailable, func(sub resourcev1.DeviceSubRequest) bool { return slices.ContainsFunc(sub.Tolerations, bears) })
 }
 
 // foreignHolders are claims of others that are allocated in the pools.
