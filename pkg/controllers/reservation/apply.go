@@ -72,7 +72,6 @@ func (r *reconciler) step(ctx context.Context, g *gathered, s reservation.Step) 
 
 // ready tells Kueue that the whole gang is held.
 func (r *reconciler) ready(ctx context.Context, g *gathered) error {
-	r.Backoff.Forget(g.workload.UID)
 	return r.answer(ctx, g, adaptkueue.Answer{
 		State: kueue.CheckStateReady, PodSetUpdates: adaptkueue.Updates(g.res),
 		Reserved: true, Reason: adaptkueue.ReasonReserved, Message: adaptkueue.Slice(g.res),
@@ -223,6 +222,11 @@ func (r *reconciler) drop(ctx context.Context, g *gathered) error {
 		return nil
 	}
 	res.Finalizers = slices.DeleteFunc(res.Finalizers, func(f string) bool { return f == berth.FinalizerReservation })
-	r.Board.Forget(types.NamespacedName{Namespace: res.Namespace, Name: res.Name})
+	key := types.NamespacedName{Namespace: res.Namespace, Name: res.Name}
+	// A gang whose pods did not come has had its turn, although it may be the oldest: whoever waits gets the slice first.
+	if why := r.Board.Lost(key); why != nil && why.Code == reason.NotSeated {
+		r.Backoff.Failed(res.Spec.WorkloadRef.UID, why)
+	}
+	r.Board.Forget(key)
 	return client.IgnoreNotFound(r.Client.Update(ctx, res))
 }

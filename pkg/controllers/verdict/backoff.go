@@ -10,8 +10,8 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-// Backoff remembers Workloads whose reservation the API server refused, so that the next try is not at once. It is keyed
-// by the Workload's UID: a new Workload starts afresh.
+// Backoff remembers Workloads whose reservation the API server refused, or whose pods did not come, so that the next try
+// is not at once. It is keyed by the Workload's UID: a new Workload starts afresh.
 type Backoff struct {
 	base, most time.Duration
 	now        func() time.Time
