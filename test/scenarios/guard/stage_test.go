@@ -65,11 +65,17 @@ func (s *stage) awaitActive(check string) {
 	})
 }
 
-// run starts the controller. When it stops at the end of the test, all Jobs have been deleted and nothing that Berth made
-// for them is left.
+// run starts the controller and tidies up before it stops.
 func (s *stage) run(opts ...scene.RunOptions) *scene.Controller {
 	s.Helper()
 	c := s.Run(opts...)
+	s.tidy()
+	return c
+}
+
+// tidy deletes all Jobs at the end of the test and sees to it that nothing is left that Berth made for them. It must be
+// called after the controller was started, so that this happens before it is stopped.
+func (s *stage) tidy() {
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // the test's own has ended
 		defer cancel()
@@ -82,7 +88,6 @@ func (s *stage) run(opts ...scene.RunOptions) *scene.Controller {
 			s.Errorf("cleaning up: %v", err)
 		}
 	})
-	return c
 }
 
 func (s *stage) must(err error, doing string) {
@@ -228,7 +233,7 @@ func (s *stage) podOf(ctx context.Context, job *batchv1.Job, rank string) (*core
 	return nil, fmt.Errorf("rank %s of Job %s has no pod", rank, job.Name)
 }
 
-// seats is everybody who ever stood in reservedFor of a claim of the namespace.
+// seats are the pods that ever stood in reservedFor of a claim of the namespace.
 type seats struct {
 	mu   sync.Mutex
 	seen map[types.UID]string // the claim's name by the UID of the entry
@@ -258,7 +263,9 @@ func (s *seats) add(claim *resourcev1.ResourceClaim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ref := range claim.Status.ReservedFor {
-		s.seen[ref.UID] = claim.Name
+		if ref.Resource == "pods" {
+			s.seen[ref.UID] = claim.Name
+		}
 	}
 }
 
@@ -267,6 +274,13 @@ func (s *seats) of(p *corev1.Pod) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen[p.UID]
+}
+
+// count is how many pods were ever seated; the Workloads' own entries do not count.
+func (s *seats) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen)
 }
 
 // gone waits until an object does not exist.
