@@ -108,7 +108,7 @@ func owns(workload client.Object, manager string, check kueue.AdmissionCheckRefe
 				Checks map[string]map[string]any `json:"f:admissionChecks"`
 			} `json:"f:status"`
 		}
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if _, owned := fields.Status.Checks[fmt.Sprintf(`k:{"name":%q}`, check)]["f:state"]; owned {
