@@ -63,12 +63,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: r.again(g)}, nil
+	return ctrl.Result{RequeueAfter: r.again(g, plan)}, nil
 }
 
-// again is when to look although nothing changes: when patience ends, then at the deadline.
-func (r *reconciler) again(g *gathered) time.Duration {
-	if g.Begun || g.Late || g.deadline.IsZero() {
+// again is when to look although nothing changes: when patience ends, then at the deadline. Later, while a rank waits: an
+// own write hides for a few seconds that its predecessor is gone (see package written), and nobody tells when that is over.
+func (r *reconciler) again(g *gathered, plan reservation.SeatingPlan) time.Duration {
+	begun := g.Begun || plan.Begin
+	switch {
+	case begun && plan.Waits != "":
+		return patience
+	case begun || g.Late || g.deadline.IsZero():
 		return 0
 	}
 	if left := g.since.Add(patience).Sub(r.Now()); left > 0 {
@@ -106,10 +111,7 @@ func (r *reconciler) begin(ctx context.Context, g *gathered) error {
 		Type: berth.ReservationSeated, Status: metav1.ConditionTrue, Reason: "GangComplete",
 		Message: fmt.Sprintf("all %d pods exist", g.Expected), LastTransitionTime: now, ObservedGeneration: res.Generation,
 	})
-	apimeta.SetStatusCondition(&res.Status.Conditions, metav1.Condition{
-		Type: berth.ReservationProgressing, Status: metav1.ConditionTrue, Reason: "HandedOver",
-		Message: "the gang is seated", LastTransitionTime: now, ObservedGeneration: res.Generation,
-	})
+	progress(res, "HandedOver", seated, now)
 	return r.Client.Status().Update(ctx, res)
 }
 
@@ -144,19 +146,34 @@ func (r *reconciler) ungate(ctx context.Context, g *gathered, pods []reservation
 	return errors.Join(failed...)
 }
 
-// say keeps on the reservation what seating waits for, once that is worth a word.
+// seated is said when nobody waits for a seat.
+const seated = "the gang is seated"
+
+// waiting is the reason of a sentence that says what seating waits for.
+const waiting = "Waiting"
+
+// say keeps on the reservation what seating waits for, once that is worth a word, and takes it back when it is over.
 func (r *reconciler) say(ctx context.Context, g *gathered, plan reservation.SeatingPlan) error {
-	if plan.Waits == "" || (!g.Begun && r.Now().Sub(g.since) < patience) {
+	have := apimeta.FindStatusCondition(g.res.Status.Conditions, berth.ReservationProgressing)
+	why, message := waiting, plan.Waits
+	switch {
+	case plan.Waits == "" && g.Begun && have != nil && have.Reason == waiting:
+		why, message = "HandedOver", seated
+	case plan.Waits == "" || (!g.Begun && r.Now().Sub(g.since) < patience):
 		return nil
 	}
-	have := apimeta.FindStatusCondition(g.res.Status.Conditions, berth.ReservationProgressing)
-	if have != nil && have.Message == plan.Waits {
+	if have != nil && have.Message == message {
 		return nil
 	}
 	res := g.res.DeepCopy()
-	apimeta.SetStatusCondition(&res.Status.Conditions, metav1.Condition{
-		Type: berth.ReservationProgressing, Status: metav1.ConditionTrue, Reason: "Waiting", Message: plan.Waits,
-		LastTransitionTime: metav1.NewTime(r.Now()), ObservedGeneration: res.Generation,
-	})
+	progress(res, why, message, metav1.NewTime(r.Now()))
 	return client.IgnoreNotFound(r.Client.Status().Update(ctx, res))
+}
+
+// progress is the condition Progressing.
+func progress(res *berth.GangReservation, why, message string, now metav1.Time) {
+	apimeta.SetStatusCondition(&res.Status.Conditions, metav1.Condition{
+		Type: berth.ReservationProgressing, Status: metav1.ConditionTrue, Reason: why, Message: message,
+		LastTransitionTime: now, ObservedGeneration: res.Generation,
+	})
 }
