@@ -139,11 +139,11 @@ func TestSeatOf(t *testing.T) {
 			if row.change != nil {
 				row.change(pod)
 			}
-			got := ""
-			switch seat, err := jobs.SeatOf(res, pod); {
-			case err != nil:
+			var got string
+			seat, err := jobs.SeatOf(res, pod)
+			if err != nil {
 				got = err.Error()
-			default:
+			} else {
 				got = seat.PodSet + " " + pod.Labels[batchv1.JobCompletionIndexAnnotation] + " [" + strings.Join(seat.Claims, " ") + "]"
 			}
 			if got != row.want {

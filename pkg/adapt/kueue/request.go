@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ type Lookup struct {
 	Claim     func(namespace, name string) *resourcev1.ResourceClaim
 	Flavor    func(name string) *kueue.ResourceFlavor
 	Job       jobs.Lister
-	Nodes     []*corev1.Node
+	Nodes     *nodes.Eligibility
 	Inventory *inventory.Inventory
 }
 
@@ -150,7 +151,7 @@ func podSet(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignme
 		Count:      count,
 		Slices:     slicesWanted,
 		Requests:   nodes.Requests(&ps.Template.Spec),
-		Ineligible: nodes.Ineligible(&ps.Template.Spec, selector, tolerations, in.Nodes),
+		Ineligible: in.Nodes.Ineligible(&ps.Template.Spec, selector, tolerations),
 	}, nil
 }
 
@@ -236,7 +237,9 @@ func flavorConstraints(assigned *kueue.PodSetAssignment, in Lookup) (map[string]
 	}
 	selector := map[string]string{}
 	var tolerations []corev1.Toleration
-	for _, name := range assigned.Flavors {
+	// In order and each once: resources share flavors, and two of them may name the same node label.
+	names := slices.Sorted(maps.Values(assigned.Flavors))
+	for _, name := range slices.Compact(names) {
 		flavor := in.Flavor(string(name))
 		if flavor == nil {
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -59,7 +60,7 @@ func (r *request) read() (adaptkueue.Request, string) {
 		Claim:     func(_, name string) *resourcev1.ResourceClaim { return r.claims[name] },
 		Flavor:    func(name string) *kueue.ResourceFlavor { return r.flavors[name] },
 		Job:       func(_, name string) *batchv1.Job { return map[string]*batchv1.Job{"train": r.job}[name] },
-		Nodes:     r.nodes,
+		Nodes:     nodes.NewEligibility(r.nodes),
 		Inventory: dra.NewCache().Read(s).Inventory,
 	})
 	if refusal != nil {
@@ -243,5 +244,22 @@ func TestReadFlavors(t *testing.T) {
 	want = map[string]string{"node-1": "has the taint spot:NoSchedule, which the pods do not tolerate"}
 	if diff := cmp.Diff(want, got.Gang.PodSets[0].Ineligible); diff != "" || got.Flavor != "" || got.Counts["main"] != 4 {
 		t.Errorf("flavor %q: %s", got.Flavor, diff)
+	}
+}
+
+// Flavors that contradict each other are read the same way each time, or the sentence on the Workload would flap.
+func TestReadContradictingFlavors(t *testing.T) {
+	for range 20 {
+		r := newRequest()
+		for _, name := range []string{"a", "z"} {
+			r.flavors[name] = kueuetest.NewFlavor(name)
+			r.flavors[name].Spec.NodeLabels = map[string]string{"kind": name}
+		}
+		r.wl.Status.Admission.PodSetAssignments[0].Flavors = map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "z", "memory": "a", "berth.dev/shares": "z"}
+		got, _ := r.read()
+		want := map[string]string{"node-1": "lacks the flavor's node label kind=z", "node-2": "lacks the flavor's node label kind=z"}
+		if diff := cmp.Diff(want, got.Gang.PodSets[0].Ineligible); diff != "" {
+			t.Fatal(diff)
+		}
 	}
 }

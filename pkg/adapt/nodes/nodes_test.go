@@ -122,3 +122,41 @@ func TestIneligible(t *testing.T) { // Scenario 27.
 		})
 	}
 }
+
+// Pods that ask for the same share an answer; whatever makes a difference to it makes another.
+func TestEligibility(t *testing.T) {
+	a, b := dratest.Node("a"), dratest.Node("b")
+	b.Labels["zone"] = "z"
+	b.Spec.Taints = []corev1.Taint{{Key: "tpu", Effect: corev1.TaintEffectNoSchedule}}
+	all := []*corev1.Node{a, b}
+	e := nodes.NewEligibility(all)
+	tolerates := []corev1.Toleration{{Key: "tpu", Operator: corev1.TolerationOpExists}}
+	zone := map[string]string{"zone": "z"}
+	affinity := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpDoesNotExist}}}},
+	}}}
+	for round := range 2 {
+		for name, ask := range map[string]struct {
+			spec        corev1.PodSpec
+			labels      map[string]string
+			tolerations []corev1.Toleration
+		}{
+			"anything": {}, "selector": {spec: corev1.PodSpec{NodeSelector: zone}}, "affinity": {spec: corev1.PodSpec{Affinity: affinity}},
+			"named": {spec: corev1.PodSpec{NodeName: "b"}}, "tolerates": {spec: corev1.PodSpec{Tolerations: tolerates}},
+			"flavor": {labels: zone}, "flavor tolerates": {tolerations: tolerates}, "flavor and tolerates": {labels: zone, tolerations: tolerates},
+		} {
+			want := nodes.Ineligible(&ask.spec, ask.labels, ask.tolerations, all)
+			if diff := cmp.Diff(want, e.Ineligible(&ask.spec, ask.labels, ask.tolerations)); diff != "" {
+				t.Errorf("%s, round %d: %s", name, round, diff)
+			}
+		}
+	}
+	spec := &corev1.PodSpec{NodeSelector: map[string]string{"zone": "z", "a": "b"}}
+	first := e.Ineligible(spec, nil, nil)
+	first["seen"] = "before"
+	other := spec.DeepCopy()
+	other.Containers = []corev1.Container{{Name: "another"}}
+	if e.Ineligible(other, nil, nil)["seen"] != "before" {
+		t.Error("equal questions are answered twice")
+	}
+}

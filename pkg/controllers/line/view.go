@@ -9,6 +9,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
@@ -67,7 +68,7 @@ func index(s *snapshot.Snapshot, w placement.World) *view {
 			},
 			Job:       func(ns, name string) *batchv1.Job { return jobs[types.NamespacedName{Namespace: ns, Name: name}] },
 			Flavor:    func(name string) *kueue.ResourceFlavor { return flavors[name] },
-			Nodes:     s.Nodes,
+			Nodes:     nodes.NewEligibility(s.Nodes),
 			Inventory: w.Inventory,
 		},
 	}
