@@ -34,11 +34,11 @@ type workload struct {
 }
 
 type record struct {
-	phase              Phase
-	deleting, seated   bool
-	quarantine         []string
-	version            int
-	releasing, dropped bool
+	phase            Phase
+	deleting, seated bool
+	quarantine       []string
+	version          int
+	releasing        bool
 }
 
 type claimObject struct {

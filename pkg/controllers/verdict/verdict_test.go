@@ -110,8 +110,8 @@ func TestBackoff(t *testing.T) {
 	if waits() != 0 {
 		t.Fatal("waits before anything failed")
 	}
-	for i, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
-		want *= time.Second
+	for i, seconds := range []int{1, 2, 4, 8, 10, 10} {
+		want := time.Duration(seconds) * time.Second
 		b.Failed("u", tainted)
 		if got := waits(); got != want {
 			t.Fatalf("after failure %d it waits %v, want %v", i+1, got, want)
