@@ -54,7 +54,7 @@ func (w *Watcher) freedEarly(key types.NamespacedName, before *version, v versio
 
 // mayRun says why a pod may still have run at a revision; "" if it cannot have.
 func (w *Watcher) mayRun(pod *podStory, pinned *pinnedClaim, rv uint64) string {
-	ended := pod.terminal != 0 && pod.terminal <= rv
+	ended := pod.over != 0 && pod.over <= rv
 	gone := pod.gone != 0 && pod.gone <= rv
 	switch {
 	case ended:

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,6 +60,16 @@ var histories = []struct {
 	{"a pod of the old template after the eviction", func(f *fixture) {
 		g := f.reserve(f.workload("a"), epoch1, "left").allocate().state(kueue.CheckStateReady).state(kueue.CheckStatePending)
 		g.pod("late", 0, "")
+	}},
+	{"a seated pod that is deleted before it was bound", func(f *fixture) {
+		g := f.reserve(f.workload("a"), epoch1, "left").allocate().state(kueue.CheckStateReady)
+		p := g.pod("p", 0, "")
+		p.Finalizers = []string{batchv1.JobTrackingFinalizer}
+		f.must(f.client.Update(f.ctx, p))
+		f.delete(p)
+		g.state(kueue.CheckStateRetry)
+		g.release()
+		f.unfinalize(p)
 	}},
 	{"Workload deleted under a Ready check", func(f *fixture) {
 		g := f.reserve(f.workload("a"), epoch1, "left").allocate()

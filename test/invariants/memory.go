@@ -62,9 +62,9 @@ type podStory struct {
 	reservation     string // of its label
 	controlled      bool   // it has a controller
 	node            string // empty while it is not bound
-	// terminal and gone are the earliest revisions at which it may have become so; 0: not yet.
-	terminal, gone uint64
-	obj            *corev1.Pod // its newest version; nil once it is gone
+	// over and gone are the earliest revisions at which it may have become so; 0: not yet.
+	over, gone uint64
+	obj        *corev1.Pod // its newest version; nil once it is gone
 }
 
 // nodeTurn is a change in whether a pod that cannot be seen may still run on a node.
@@ -119,8 +119,8 @@ func (m *memory) tell(pod *corev1.Pod, v version) *podStory {
 		s.controlled = s.controlled || owner.Controller != nil && *owner.Controller
 	}
 	s.node, s.obj = pod.Spec.NodeName, pod
-	if s.terminal == 0 && terminal(pod) {
-		s.terminal = v.since
+	if s.over == 0 && over(pod) {
+		s.over = v.since
 	}
 	if v.gone && s.gone == 0 {
 		s.gone, s.obj = v.since, nil
@@ -156,6 +156,12 @@ func (m *memory) aliveWithin(node string, from, to uint64) bool {
 		}
 	}
 	return len(turns) == 0
+}
+
+// over reports whether a pod can run no more, though it may exist for long. The API server binds no pod that is being
+// deleted.
+func over(pod *corev1.Pod) bool {
+	return terminal(pod) || (pod.DeletionTimestamp != nil && pod.Spec.NodeName == "")
 }
 
 func terminal(pod *corev1.Pod) bool {

@@ -2,6 +2,7 @@ package invariants
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -128,7 +129,7 @@ func lastWrites(path string, k kind, obj client.Object) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if info.Size() == size && (len(found) > 0 || time.Now().After(deadline)) {
+		if size >= 0 && time.Now().After(deadline) || info.Size() == size && len(found) > 0 {
 			break
 		}
 		size = info.Size()
@@ -154,6 +155,9 @@ func scanAudit(path string, k kind, obj client.Object) ([]string, error) {
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(obj.GetNamespace())) {
+			continue // most of a long log, and quick to tell
+		}
 		var event struct {
 			RequestReceivedTimestamp time.Time
 			Verb, UserAgent          string
