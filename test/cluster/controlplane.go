@@ -65,7 +65,8 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		if err := c.write("audit-policy.yaml", []byte(auditPolicy)); err != nil {
 			return err
 		}
-		args = append(args, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.path(auditLog))
+		// Left to itself the API server begins a new file after 100 MB.
+		args = append(args, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.path(auditLog), "--audit-log-maxsize=100000")
 	}
 	cfg := c.RESTConfig()
 	_, err = c.component(ctx, APIServer, []int{c.apiPort}, httpOK(cfg.Host+"/readyz", c.pki.ca, cfg.BearerToken), args...)
