@@ -16,8 +16,9 @@ import (
 // Controller is Berth running in the test's own process, under its own ServiceAccount.
 type Controller struct {
 	*controllers.Controller
-	stop context.CancelFunc
-	done chan error
+	stop  context.CancelFunc
+	done  chan error
+	ended chan struct{}
 }
 
 // Config is the default configuration with a short lease, so that takeovers take seconds.
@@ -77,11 +78,17 @@ func Start(t testing.TB, c *cluster.Cluster, opts ...RunOptions) *Controller {
 		t.Fatalf("building the controller: %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	running := &Controller{Controller: b, stop: stop, done: make(chan error, 1)}
-	go func() { running.done <- b.Run(ctx) }()
+	running := &Controller{Controller: b, stop: stop, done: make(chan error, 1), ended: make(chan struct{})}
+	go func() {
+		running.done <- b.Run(ctx)
+		close(running.ended)
+	}()
 	t.Cleanup(func() { _ = running.Stop() })
 	return running
 }
+
+// Ended is closed when the controller has ended, by Stop or because it lost the lease.
+func (c *Controller) Ended() <-chan struct{} { return c.ended }
 
 // Stop ends the controller in order and returns what Run returned. It may be called again.
 func (c *Controller) Stop() error {
