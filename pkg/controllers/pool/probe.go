@@ -32,6 +32,8 @@ type probing struct {
 	// fence is what the fence was made of, changed when it was last found different, at when it was last tried.
 	fence       string
 	changed, at time.Time
+	// seen is, by AcceleratorPool, the fence behind which everything is known that was allocated before it stood.
+	seen map[string]string
 }
 
 // due is how long the report is good for still; zero or less when it is time for a new one.
@@ -57,7 +59,11 @@ func (r *reconciler) probe(ctx context.Context, s *snapshot.Snapshot, now time.T
 		if fence != p.fence {
 			p.fence, p.changed = fence, now
 		}
-		p.at, p.report = now, policy.Probe(ctx, r.Prober, r.Namespace, pools(s))
+		report, err := r.withhold(ctx, s, policy.Probe(ctx, r.Prober, r.Namespace, pools(s)), fence)
+		if err != nil {
+			return 0, err
+		}
+		p.at, p.report = now, report
 		r.Fence.observe(p.report, s.AcceleratorPools, now)
 	}
 	return p.due(fence, now), nil

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/controllers"
 	"github.com/berth-dev/berth/pkg/policy"
 	"github.com/berth-dev/berth/test/cluster"
 	"github.com/berth-dev/berth/test/faults"
@@ -294,6 +295,20 @@ func TestScenario34_AllocatedBeforeTheFence(t *testing.T) {
 	s := begin(t)
 	s.run()
 	s.publishLate()
+	early, claim := s.allocatedEarly()
+	s.fenceLate()
+	s.awaitFenced("late", "writes by others are refused; claims of others hold devices here from before: "+s.Namespace+"/"+claim.Name)
+	job := s.Submit(scene.Gang("train", "late-all", 4))
+	s.AwaitReserved(job, "False NoFreeSlice: no late-all is free: 1 of 1 is held by "+s.Namespace+"/"+claim.Name)
+	s.must(s.Client.Delete(t.Context(), early), "deleting the stranger's pod")
+	s.AwaitSeated(job)
+	s.Finish(job)
+	s.AwaitNoTrace()
+}
+
+// allocatedEarly has kube-scheduler allocate one of the late hosts to an ordinary pod.
+func (s *stage) allocatedEarly() (*corev1.Pod, *resourcev1.ResourceClaim) {
+	s.Helper()
 	early := pod(s.Namespace, "early", using(claimFrom("late-one")))
 	s.Create(early)
 	var claim *resourcev1.ResourceClaim
@@ -310,9 +325,24 @@ func TestScenario34_AllocatedBeforeTheFence(t *testing.T) {
 		}
 		return errors.New("nothing is allocated")
 	})
+	return early, claim
+}
+
+// TestScenario34_AllocatedUnseenBeforeTheFence: another scheduler has written before the fence and Berth's watch has not
+// told of it yet. Berth finds that out before it gives anything away.
+func TestScenario34_AllocatedUnseenBeforeTheFence(t *testing.T) {
+	s := begin(t)
+	lag := faults.NewLag()
+	t.Cleanup(lag.Release)
+	s.run(scene.RunOptions{Change: func(o *controllers.Options) { o.REST = lag.Config(o.REST) }})
+	s.publishLate()
+	s.awaitFenced(scene.Pool, "writes by others are refused")
+	lag.Hold("resourceclaims")
+	early, claim := s.allocatedEarly()
 	s.fenceLate()
-	s.awaitFenced("late", "writes by others are refused; claims of others hold devices here from before: "+s.Namespace+"/"+claim.Name)
 	job := s.Submit(scene.Gang("train", "late-all", 4))
+	s.AwaitReserved(job, "False NotFenced: the fence of AcceleratorPool late is not in force yet")
+	lag.Release()
 	s.AwaitReserved(job, "False NoFreeSlice: no late-all is free: 1 of 1 is held by "+s.Namespace+"/"+claim.Name)
 	s.must(s.Client.Delete(t.Context(), early), "deleting the stranger's pod")
 	s.AwaitSeated(job)
