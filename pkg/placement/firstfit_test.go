@@ -48,11 +48,6 @@ func (s *site) device(class, name string, hosts []string, charge ...string) *sit
 	return s
 }
 
-func (s *site) last(pool string) *inventory.PublishedDevice {
-	p := s.pools[pool]
-	return &p.Devices[len(p.Devices)-1]
-}
-
 func (s *site) world() placement.World {
 	in := inventory.Input{Hosts: s.hosts, Classes: s.more}
 	for name, p := range s.pools {
