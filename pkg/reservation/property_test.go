@@ -11,7 +11,7 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-var worlds = flag.Int("worlds", 3000, "how many random worlds TestRandomWorlds goes through")
+var worlds = flag.Int("worlds", 1500, "how many random worlds TestRandomWorlds goes through")
 
 // controller is one of Berth's controllers at work on a plan. Between two of its writes everything else may happen.
 type controller struct {
@@ -280,7 +280,7 @@ func TestRandomWorlds(t *testing.T) {
 	}
 	for _, table := range [][]rule{serving, releasing} {
 		for _, r := range table {
-			if counts[r.name] < 10 && !slices.Contains(notInRandomWorlds, r.name) {
+			if counts[r.name] < 5 && !slices.Contains(notInRandomWorlds, r.name) {
 				t.Errorf("%d times came rule %s: too few to test it", counts[r.name], r.name)
 			}
 		}
