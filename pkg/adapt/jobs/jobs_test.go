@@ -100,7 +100,7 @@ func reservation() *berth.GangReservation {
 	job := kueuetest.NewJob("train", "tpu-4x4", 4)
 	res := kueuetest.NewReservation("res", kueuetest.NewWorkload(job), job, "tpu-4x4-00", "h0", "h1", "h4", "h5")
 	// A second claim whose device is of one host, so every pod has one of its own.
-	nic := berth.ReservedClaim{PodClaim: "nic", Prefix: "berth.res.main-nic", PodsPerClaim: 1}
+	nic := berth.ReservedClaim{PodClaim: "nic", Prefix: "berth.res.main.nic", PodsPerClaim: 1}
 	for i, h := range res.Spec.PodSets[0].Hosts {
 		nic.Devices = append(nic.Devices, berth.ReservedDevice{Instance: int32(i), Request: "nic", Device: "nic-" + h, Hosts: []string{h}})
 	}
@@ -115,11 +115,11 @@ func TestSeatOf(t *testing.T) {
 		change func(*corev1.Pod)
 		want   string
 	}{
-		{"first", 0, nil, "main 0 [berth.res.main-tpu-0 berth.res.main-nic-0]"},
-		{"last", 3, nil, "main 3 [berth.res.main-tpu-0 berth.res.main-nic-3]"},
+		{"first", 0, nil, "main 0 [berth.res.main.tpu-0 berth.res.main.nic-0]"},
+		{"last", 3, nil, "main 3 [berth.res.main.tpu-0 berth.res.main.nic-3]"},
 		{"more claims than the reservation knows", 1, func(p *corev1.Pod) {
 			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "disk", ResourceClaimName: ptr.To("x")})
-		}, "main 1 [berth.res.main-tpu-0 berth.res.main-nic-1]"},
+		}, "main 1 [berth.res.main.tpu-0 berth.res.main.nic-1]"},
 		{"no owner", 0, func(p *corev1.Pod) { p.OwnerReferences = nil }, "pod train-0 is not controlled by Job train"},
 		{"an owner that does not control it", 0, func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, "pod train-0 is not controlled by Job train"},
 		{"another's", 0, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }, "pod train-0 is not controlled by Job train"},
@@ -127,7 +127,7 @@ func TestSeatOf(t *testing.T) {
 		{"a rank that the gang has not", 0, func(p *corev1.Pod) { p.Labels[batchv1.JobCompletionIndexAnnotation] = "4" }, "pod train-0 of rank 4 is not pinned as the reservation says"},
 		{"another host", 0, func(p *corev1.Pod) { p.Spec.NodeSelector[corev1.LabelHostname] = "h1" }, "pod train-0 of rank 0 is not pinned as the reservation says"},
 		{"no host", 0, func(p *corev1.Pod) { p.Spec.NodeSelector = nil }, "pod train-0 of rank 0 is not pinned as the reservation says"},
-		{"another claim", 0, func(p *corev1.Pod) { p.Spec.ResourceClaims[1].ResourceClaimName = ptr.To("berth.res.main-nic-1") }, "pod train-0 of rank 0 is not pinned as the reservation says"},
+		{"another claim", 0, func(p *corev1.Pod) { p.Spec.ResourceClaims[1].ResourceClaimName = ptr.To("berth.res.main.nic-1") }, "pod train-0 of rank 0 is not pinned as the reservation says"},
 		{"a claim is missing", 0, func(p *corev1.Pod) { p.Spec.ResourceClaims = p.Spec.ResourceClaims[:1] }, "pod train-0 of rank 0 is not pinned as the reservation says"},
 		{"the template was not swapped", 0, func(p *corev1.Pod) {
 			p.Spec.ResourceClaims[0].ResourceClaimName, p.Spec.ResourceClaims[0].ResourceClaimTemplateName = nil, ptr.To("tpu-4x4")

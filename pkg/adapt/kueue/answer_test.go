@@ -164,7 +164,7 @@ func TestUpdatesAndSlice(t *testing.T) {
 	res := kueuetest.NewReservation("res", kueuetest.NewWorkload(job), job, "tpu-4x4-00", "h0", "h1", "h4", "h5")
 	want := []kueue.PodSetUpdate{{
 		Name: "main", Labels: map[string]string{"berth.dev/reservation": "res"},
-		Annotations: map[string]string{"berth.dev/contract": "v1", "berth.dev/hosts": "h0,h1,h4,h5", "claim.berth.dev/tpu": "berth.res.main-tpu/4"},
+		Annotations: map[string]string{"berth.dev/contract": "v1", "berth.dev/hosts": "h0,h1,h4,h5", "claim.berth.dev/tpu": "berth.res.main.tpu/4"},
 	}}
 	if diff := cmp.Diff(want, adaptkueue.Updates(res)); diff != "" {
 		t.Error(diff)

@@ -36,7 +36,7 @@ func TestReserve(t *testing.T) {
 			PodSets: []berth.ReservedPodSet{{
 				Name: "main", Count: 4, Hosts: hosts,
 				Claims: []berth.ReservedClaim{{
-					PodClaim: "tpu", Prefix: "berth.job-a-" + epoch + ".main-tpu", PodsPerClaim: 4,
+					PodClaim: "tpu", Prefix: "berth.job-a-" + epoch + ".main.tpu", PodsPerClaim: 4,
 					Devices: []berth.ReservedDevice{{
 						Request: "slice", Driver: driver, Pool: "pod-a", Generation: 1, Device: "tpu-4x4-00", Hosts: hosts, Charge: []berth.CounterCharge{},
 					}},

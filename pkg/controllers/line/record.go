@@ -52,7 +52,7 @@ func record(wl *kueue.Workload, check, epoch string, req adaptkueue.Request, d p
 func claim(reservation, podSet string, c placement.Claim) berth.ReservedClaim {
 	rc := berth.ReservedClaim{
 		PodClaim:     c.PodClaim,
-		Prefix:       fmt.Sprintf("%s%s.%s-%s", berth.ClaimNamePrefix, reservation, podSet, c.PodClaim),
+		Prefix:       fmt.Sprintf("%s%s.%s.%s", berth.ClaimNamePrefix, reservation, podSet, c.PodClaim),
 		PodsPerClaim: int32(c.PodsPerClaim),
 	}
 	for i, instance := range c.Instances {

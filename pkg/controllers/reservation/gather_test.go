@@ -19,7 +19,7 @@ import (
 func served() *berth.GangReservation {
 	job := kueuetest.NewJob("train", "tpu-4x4", 2)
 	res := kueuetest.NewReservation("res", kueuetest.NewWorkload(job), job, "d", "h0", "h1")
-	nic := berth.ReservedClaim{PodClaim: "nic", Prefix: "berth.res.main-nic", PodsPerClaim: 1, Devices: []berth.ReservedDevice{
+	nic := berth.ReservedClaim{PodClaim: "nic", Prefix: "berth.res.main.nic", PodsPerClaim: 1, Devices: []berth.ReservedDevice{
 		{Instance: 0, Request: "a", Device: "a-0", Hosts: []string{"h0"}}, {Instance: 0, Request: "b", Device: "b-0", Hosts: []string{"h0"}},
 		{Instance: 1, Request: "a", Device: "a-1", Hosts: []string{"h1"}},
 	}}
@@ -36,7 +36,7 @@ func TestPromises(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	want := []string{"main tpu berth.res.main-tpu-0 d", "main nic berth.res.main-nic-0 a-0 b-0", "main nic berth.res.main-nic-1 a-1"}
+	want := []string{"main tpu berth.res.main.tpu-0 d", "main nic berth.res.main.nic-0 a-0 b-0", "main nic berth.res.main.nic-1 a-1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -59,7 +59,7 @@ func TestNewClaimTellsItsStory(t *testing.T) {
 	}
 	delete(claim.Annotations, berth.AnnotationDevices)
 	want := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "ml", Name: "berth.res.main-nic-0", Finalizers: []string{"berth.dev/hold"}, Labels: map[string]string{"berth.dev/reservation": "res"},
+		Namespace: "ml", Name: "berth.res.main.nic-0", Finalizers: []string{"berth.dev/hold"}, Labels: map[string]string{"berth.dev/reservation": "res"},
 		Annotations: map[string]string{
 			"berth.dev/reservation-uid": "uid-res", "berth.dev/workload": "job-train", "berth.dev/workload-uid": "wl-train",
 			"berth.dev/epoch": "0000000000", "berth.dev/leader": "term",

@@ -49,7 +49,7 @@ func newHall(t *testing.T) *hall {
 	res.Spec.Epoch = adaptkueue.Epoch(wl.Workload, kueuetest.Check)
 	res.Status.Phase = berth.PhaseReserved
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: res.Namespace, Name: "berth.res.main-tpu-0", UID: "claim", ResourceVersion: "1", Finalizers: []string{berth.FinalizerHold},
+		Namespace: res.Namespace, Name: "berth.res.main.tpu-0", UID: "claim", ResourceVersion: "1", Finalizers: []string{berth.FinalizerHold},
 		Labels: map[string]string{berth.LabelReservation: "res"}, Annotations: map[string]string{berth.AnnotationReservationUID: string(res.UID)},
 	}}
 	claim.Status.Allocation = &resourcev1.AllocationResult{}
@@ -98,7 +98,7 @@ func (h *hall) pod(name string) *corev1.Pod {
 func (h *hall) claim() *resourcev1.ResourceClaim {
 	h.Helper()
 	c := &resourcev1.ResourceClaim{}
-	h.ok(h.Client.Get(h.Context(), types.NamespacedName{Namespace: h.key.Namespace, Name: "berth.res.main-tpu-0"}, c))
+	h.ok(h.Client.Get(h.Context(), types.NamespacedName{Namespace: h.key.Namespace, Name: "berth.res.main.tpu-0"}, c))
 	return c
 }
 

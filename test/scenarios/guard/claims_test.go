@@ -178,7 +178,7 @@ func TestScenario32_ClaimPlanted(t *testing.T) {
 			job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
 			reservation := s.nextReservation(job)
 			claim := &resourcev1.ResourceClaim{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: berth.ClaimNamePrefix + reservation + ".main-tpu-0"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: berth.ClaimNamePrefix + reservation + ".main.tpu-0"},
 				Spec:       s.Template("tpu-4x4").Spec.Spec,
 			}
 			s.denied(mallory.Create(t.Context(), claim.DeepCopy()), policy.Claims, "ResourceClaim "+s.Namespace+"/"+claim.Name+
@@ -205,7 +205,7 @@ func TestScenario32_ClaimPlantedAsLeftover(t *testing.T) {
 	reservation := s.nextReservation(job)
 	claim := &resourcev1.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: berth.ClaimNamePrefix + reservation + ".main-tpu-0",
+			Namespace: s.Namespace, Name: berth.ClaimNamePrefix + reservation + ".main.tpu-0",
 			Labels:      map[string]string{berth.LabelReservation: reservation},
 			Annotations: map[string]string{berth.AnnotationReservationUID: "forged"},
 			Finalizers:  []string{berth.FinalizerHold},

@@ -140,8 +140,8 @@ func TestScenario38_QuotaOnClaims(t *testing.T) {
 			s.limit(claims, tc.less)
 			job := s.Submit(scene.Gang("train", tc.class, tc.pods))
 			// How many pass depends on how soon the quota has counted those of the last try out.
-			want := regexp.MustCompile(`^False ReservationFailed: the API server refused ResourceClaim (berth\.\S+\.main-tpu-\d): ` +
-				`resourceclaims\.resource\.k8s\.io "(berth\.\S+\.main-tpu-\d)" is forbidden: ` + regexp.QuoteMeta(tc.refusal) + `$`)
+			want := regexp.MustCompile(`^False ReservationFailed: the API server refused ResourceClaim (berth\.\S+\.main\.tpu-\d): ` +
+				`resourceclaims\.resource\.k8s\.io "(berth\.\S+\.main\.tpu-\d)" is forbidden: ` + regexp.QuoteMeta(tc.refusal) + `$`)
 			s.Eventually("the refusal", func(ctx context.Context) error {
 				said, err := s.Reserved(ctx, job)
 				if err != nil {

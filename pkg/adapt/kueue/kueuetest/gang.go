@@ -54,7 +54,7 @@ func NewReservation(name string, w Workload, job *batchv1.Job, device string, ho
 			PodSets: []berth.ReservedPodSet{{
 				Name: PodSet, Count: int32(len(hosts)), Hosts: hosts,
 				Claims: []berth.ReservedClaim{{
-					PodClaim: PodClaim, Prefix: fmt.Sprintf("%s%s.%s-%s", berth.ClaimNamePrefix, name, PodSet, PodClaim), PodsPerClaim: int32(len(hosts)),
+					PodClaim: PodClaim, Prefix: fmt.Sprintf("%s%s.%s.%s", berth.ClaimNamePrefix, name, PodSet, PodClaim), PodsPerClaim: int32(len(hosts)),
 					Devices: []berth.ReservedDevice{{Request: "slice", Driver: "tpu.example.com", Pool: "pod-a", Generation: 1, Device: device, Hosts: hosts}},
 				}},
 			}},
