@@ -57,6 +57,11 @@ func (t *Trial) free(d *inventory.Device) bool {
 		return false
 	}
 	p := t.ledger.inv.Pool(d.Pool)
+	if p.Usable() && len(t.used[d.Pool]) == 0 {
+		if at, ok := p.Plan().Position(d); ok {
+			return !touched || u.occupied.short[at] == 0
+		}
+	}
 	for _, c := range d.Charge {
 		i, known := p.CounterIndex(c.CounterSet, c.Counter)
 		if !known {
