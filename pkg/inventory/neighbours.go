@@ -20,8 +20,8 @@ type Neighbours struct {
 	Laminar bool
 	// Parent of each device in that forest, -1 for a root. Nil when the pool is not laminar.
 	Parent []int32
-	// Order lists the devices of a laminar pool so that parts come before what they lie in.
-	Order []int32
+	// Rank of each device in an order in which parts come before what they lie in. Nil when the pool is not laminar.
+	Rank []int32
 	// Link names a device whose list above is part of this one's, or -1; then the list above is extra plus that one's.
 	// The devices of a cube share most of what lies above them, and this is why scoring them all is cheap.
 	Link []int32
@@ -217,5 +217,5 @@ func (n *Neighbours) grow(b *neighbouring, order []int32) {
 			return
 		}
 	}
-	n.Laminar, n.Parent, n.Order = true, parent, order
+	n.Laminar, n.Parent, n.Rank = true, parent, rank
 }

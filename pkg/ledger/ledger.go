@@ -107,7 +107,8 @@ func (l *Ledger) use(id inventory.PoolID) *poolUse {
 func (l *Ledger) Take(h Holding) {
 	u := l.use(h.Pool)
 	key := holdKey{h.Device, h.identity()}
-	if old, twice := u.holds[key]; twice {
+	old, twice := u.holds[key]
+	if twice {
 		u.unbook(key, old)
 		h = merge(old.Holding, h)
 	}
@@ -124,6 +125,10 @@ func (l *Ledger) Take(h Holding) {
 		u.unbooked[key] = booked
 	}
 	u.occupied.enter(key, booked, len(u.onDevice[h.Device]) == 1)
+	if twice && old.unbooked {
+		// Only now it is known what is taken, and that may be less than was feared.
+		u.occupied.retrace(key.identity, u.holds)
+	}
 }
 
 func add[K comparable](index map[K]map[holdKey]*hold, at K, key holdKey, h *hold) {

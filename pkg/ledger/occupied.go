@@ -24,11 +24,35 @@ type Occupied struct {
 
 // Occupied returns what is taken of the pool at a position in the inventory's Pools.
 func (l *Ledger) Occupied(pool int) Occupied {
-	u := l.managed[pool]
+	u := l.at(pool)
 	if u == nil {
 		return Occupied{}
 	}
 	return u.occupied.Occupied()
+}
+
+func (l *Ledger) at(pool int) *poolUse {
+	if pool < 0 || pool >= len(l.managed) {
+		return nil
+	}
+	return l.managed[pool]
+}
+
+// Fingerprint is that of Occupied.
+func (l *Ledger) Fingerprint(pool int) uint64 {
+	if u := l.at(pool); u != nil {
+		return u.occupied.print
+	}
+	return 0
+}
+
+// Used is what is taken of each counter of the pool at a position in the inventory's Pools, in thousandths; nil for
+// nothing. The caller must not change it.
+func (l *Ledger) Used(pool int) []int64 {
+	if u := l.at(pool); u != nil {
+		return u.used
+	}
+	return nil
 }
 
 // occupied is the same while it is kept. Invariant: standing[d] is the number of identities whose footprint has d.
@@ -100,10 +124,21 @@ func (o *occupied) enter(key holdKey, h *hold, first bool) {
 		return
 	}
 	o.print += h.print(key)
-	f := o.footprint[key.identity]
+	if device, ok := o.device(h); ok && first {
+		o.short[device]++
+	}
+	if h.unbooked {
+		o.blocked(h, func(device int32) { o.short[device]++ })
+	}
+	o.stand(key.identity, h)
+}
+
+// stand adds a holding to the footprint of its identity.
+func (o *occupied) stand(identity string, h *hold) {
+	f := o.footprint[identity]
 	if f == nil {
 		f = &footprint{set: make([]uint64, (o.plan.Devices()+63)/64)}
-		o.footprint[key.identity] = f
+		o.footprint[identity] = f
 	}
 	stand := func(device int32) {
 		if f.add(device) {
@@ -112,22 +147,38 @@ func (o *occupied) enter(key holdKey, h *hold, first bool) {
 	}
 	if device, ok := o.device(h); ok {
 		stand(device)
-		if first {
-			o.short[device]++
-		}
 	}
 	for i, milli := range h.counters {
 		for _, u := range o.plan.Users(i)[:o.plan.Short(i, inventory.Add(o.plan.Total(i), -milli))] {
 			stand(u.Device)
 		}
 	}
-	o.irregular = o.irregular || !o.regular(h)
 	if h.unbooked {
-		o.blocked(h, func(device int32) { stand(device); o.short[device]++ })
+		o.blocked(h, stand)
+	}
+	o.irregular = o.irregular || !o.regular(h)
+}
+
+// retrace makes the footprint of an identity anew.
+func (o *occupied) retrace(identity string, holds map[holdKey]*hold) {
+	if o.plan == nil || o.footprint[identity] == nil {
+		return
+	}
+	for d := range o.standing {
+		if o.footprint[identity].set[d/64]&(1<<(d%64)) != 0 {
+			o.standing[d]--
+		}
+	}
+	delete(o.footprint, identity)
+	for key, h := range holds {
+		if key.identity == identity {
+			o.stand(identity, h)
+		}
 	}
 }
 
-// leave undoes enter but for the footprint: a holding is only taken out to be entered again with a greater charge.
+// leave undoes enter but for the footprint: a holding is only taken out to be entered again with a greater charge; where
+// the new one may take less, retrace follows.
 func (o *occupied) leave(key holdKey, h *hold, last bool) {
 	if o.plan == nil {
 		return

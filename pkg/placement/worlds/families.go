@@ -155,31 +155,25 @@ func Windows(pool string, size Extent, windows []Extent) *Site {
 	return b.done()
 }
 
-// Tree is a forest over hosts: sizes are the spans of aligned devices, each class "n<span>".
-func Tree(pool string, hosts int, sizes []int) *Site {
+// Groups is a pool with a device for each group of host numbers. Devices exclude each other where groups meet. The class
+// of a device is "n" and its number of hosts.
+func Groups(pool string, hosts int, groups [][]int) *Site {
 	b := newBuilder(pool)
 	var names []string
 	for i := range hosts {
 		names = append(names, b.host(i))
-		b.counter("hosts", fmt.Sprint("h", i), 1)
+		b.counter(fmt.Sprint("hosts-", i/32), fmt.Sprint("h", i), 1)
 	}
-	for _, span := range sizes {
-		for from := 0; from+span <= hosts; from += span {
-			b.group(fmt.Sprint("n", span), fmt.Sprintf("n%d-%d", span, from), names, from, span)
+	for i, group := range groups {
+		var on []string
+		var consumes []inventory.Charge
+		for _, h := range group {
+			on = append(on, names[h])
+			consumes = append(consumes, units(fmt.Sprint("hosts-", h/32), fmt.Sprint("h", h), 1))
 		}
+		b.device(fmt.Sprint("n", len(group)), fmt.Sprint("d", i), on, consumes)
 	}
 	return b.done()
-}
-
-func (b *builder) group(class, name string, names []string, from, span int) {
-	var on []string
-	var consumes []inventory.Charge
-	for i := range span {
-		h := (from + i) % len(names)
-		on = append(on, names[h])
-		consumes = append(consumes, units("hosts", fmt.Sprint("h", h), 1))
-	}
-	b.device(class, name, on, consumes)
 }
 
 // Random is a small pool of windows on a ring of hosts: overlapping, some of them twins, some on half a host, one in
