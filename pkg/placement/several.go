@@ -48,6 +48,15 @@ func (s *Scored) holds(p *plan, w World, chosen []suitor) bool {
 func (s *Scored) choose(p *plan, w World, onlySuiting bool) (chosen []suitor, exact, found bool) {
 	it, picks := p.items[0], newPicks(severalBudget)
 	list := s.rankings(it, w)
+	free := 0
+	for i := range it.class.Members {
+		if it.class.Members[i].Span == it.span {
+			free += len(list[i].all)
+		}
+	}
+	if free < p.blocks {
+		return nil, false, false
+	}
 	all, exact := picks.nothing(), true
 	for i := range it.class.Members {
 		m := &it.class.Members[i]
