@@ -114,7 +114,7 @@ func (sh *shelf) destroyed(chosen []int32, occ *ledger.Occupied, used []int64, c
 					continue
 				}
 				for _, class := range sh.classes[victim.Device] {
-					count[sh.names[class]]++
+					sh.victims[class]++
 				}
 			}
 		}
@@ -122,6 +122,12 @@ func (sh *shelf) destroyed(chosen []int32, occ *ledger.Occupied, used []int64, c
 	for _, d := range chosen {
 		for _, u := range sh.plan.Uses(int(d)) {
 			sh.taking[u.Counter] = 0
+		}
+	}
+	for class, n := range sh.victims {
+		if n > 0 {
+			count[sh.names[class]] += n
+			sh.victims[class] = 0
 		}
 	}
 }

@@ -32,6 +32,7 @@ type Scored struct {
 	wants   uint64
 	shelves []*shelf // by position of the pool in inv
 	kept    map[*inventory.Plan]*shelf
+	visit   uint64                          // number of the call
 	rank    map[*inventory.Class][]*ranking // by position in Class.Members; nil where out of date
 }
 
@@ -50,6 +51,7 @@ func (s *Scored) Place(g gang.Gang, w World) Decision {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	s.visit++
 	s.prepare(w)
 	if len(plans) == 1 && len(plans[0].items) == 1 && plans[0].items[0].count == 1 {
 		p := plans[0]
@@ -109,12 +111,7 @@ func (s *Scored) rankings(it *item, w World) []*ranking {
 		list = make([]*ranking, len(it.class.Members))
 		for i := range it.class.Members {
 			m := &it.class.Members[i]
-			sh := s.shelf(m.Pool, w)
-			key := rankKey{it.class.Name, m.Span}
-			if sh.ranked[key] == nil {
-				sh.ranked[key] = &ranking{}
-			}
-			list[i] = sh.ranked[key]
+			list[i] = s.shelf(m.Pool, w).ranking(it.class.Name, m)
 		}
 		s.rank[it.class] = list
 	}
@@ -197,13 +194,17 @@ func (s *Scored) suits(pool int, device int32, req *gang.Request, set *gang.PodS
 	if w.Inventory.State(pool).Off[device] && blockedBy(d, req, set, w, w.Ledger.Try()) != nil {
 		return false
 	}
-	for _, h := range d.Hosts {
-		if _, out := set.Ineligible[h]; out {
-			return false
+	sh := s.shelves[pool]
+	for _, h := range sh.plan.Under(int(device)) {
+		// Windows share hosts, so each is looked at once.
+		if sh.room[h]>>1 != s.visit {
+			name, has := sh.plan.Hosts()[h], uint64(0)
+			if _, out := set.Ineligible[name]; !out && w.Ledger.Fits(name, set.Requests) {
+				has = 1
+			}
+			sh.room[h] = s.visit<<1 | has
 		}
-	}
-	for _, h := range d.Hosts {
-		if !w.Ledger.Fits(h, set.Requests) {
+		if sh.room[h]&1 == 0 {
 			return false
 		}
 	}

@@ -28,11 +28,17 @@ type shelf struct {
 	seen  []uint32
 	now   uint32
 	taken uint64
+	// worth[d] is the value of the device, where filled == now: classes with long lists look at the same devices often.
+	worth  []int64
+	filled uint32
 	// gone[d] == marked: scratch of destroyed and loss.
 	gone   []uint32
 	marked uint32
-	// taking by counter is scratch of destroyed, zero between calls.
-	taking []int64
+	// taking by counter and victims by class are scratch of destroyed, zero between calls.
+	taking  []int64
+	victims []int
+	// room[h] is twice Scored.visit when the host is known to have no room for the pods of that call, one more when it has.
+	room []uint64
 }
 
 type shelfKey struct {
@@ -52,6 +58,8 @@ type ranking struct {
 	all   []candidate
 	// sorted is how many of all, from the first on, are in order and not above the rest.
 	sorted int
+	// lists is how long the lists of all members are together.
+	lists int
 }
 
 // candidate is a free device. Less is lost with a smaller loss; of equal losses the first by name counts.
@@ -72,8 +80,8 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 	sh := &shelf{
 		key: key, plan: key.plan, near: key.plan.Neighbours(), ranked: map[rankKey]*ranking{},
 		weight: make([]int64, n), own: make([]int64, n), classes: make([][]int32, n),
-		above: make([]int64, n), seen: make([]uint32, n), gone: make([]uint32, n),
-		taking: make([]int64, len(inv.Pools()[pool].Counters)),
+		above: make([]int64, n), worth: make([]int64, n), seen: make([]uint32, n), gone: make([]uint32, n),
+		taking: make([]int64, len(inv.Pools()[pool].Counters)), room: make([]uint64, len(key.plan.Hosts())),
 	}
 	greatest := demand.greatest()
 	asked := sh.taking
@@ -86,6 +94,7 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 				sh.classes[d] = append(sh.classes[d], int32(len(sh.names)))
 			}
 			sh.names = append(sh.names, c.Name)
+			sh.victims = append(sh.victims, 0)
 		}
 	}
 	for d, off := range inv.State(pool).Off {
@@ -95,6 +104,22 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 		sh.own[d] = -1
 	}
 	return sh
+}
+
+// ranking of the class's members, kept with the shelf.
+func (sh *shelf) ranking(class string, m *inventory.Members) *ranking {
+	key := rankKey{class, m.Span}
+	r := sh.ranked[key]
+	if r == nil {
+		r = &ranking{}
+		for _, d := range m.Devices {
+			if sh.near.Complete {
+				r.lists += len(sh.near.Extra(int(d)))
+			}
+		}
+		sh.ranked[key] = r
+	}
+	return r
 }
 
 // value is what a device is worth now: its weight, halved for every holder that stands in it.
@@ -134,7 +159,7 @@ func (sh *shelf) begin(occ *ledger.Occupied) {
 		sh.taken = occ.Fingerprint
 		if sh.now == 0 { // Wrapped around after four thousand million changes.
 			clear(sh.seen)
-			sh.now = 1
+			sh.now, sh.filled = 1, 0
 		}
 	}
 }
@@ -145,8 +170,14 @@ func (sh *shelf) over(d int32, occ *ledger.Occupied) int64 {
 		return sh.above[d]
 	}
 	var sum int64
-	for _, a := range sh.near.Extra(int(d)) {
-		sum += sh.value(a, occ)
+	if sh.filled == sh.now {
+		for _, a := range sh.near.Extra(int(d)) {
+			sum += sh.worth[a]
+		}
+	} else {
+		for _, a := range sh.near.Extra(int(d)) {
+			sum += sh.value(a, occ)
+		}
 	}
 	if link := sh.near.Link[d]; link >= 0 {
 		sum += sh.over(link, occ)
@@ -170,6 +201,12 @@ func (sh *shelf) rank(r *ranking, members []int32, occ *ledger.Occupied) {
 	}
 	sh.begin(occ)
 	r.fresh, r.taken, r.sorted, r.all = true, occ.Fingerprint, 0, r.all[:0]
+	if sh.near.Complete && r.lists > 2*len(sh.weight) && sh.filled != sh.now {
+		for d := range sh.weight {
+			sh.worth[d] = sh.value(int32(d), occ)
+		}
+		sh.filled = sh.now
+	}
 	var top [foremost]int // positions in all
 	n := 0
 	for _, d := range members {
