@@ -81,7 +81,7 @@ func (c *Calculator) pool(inv *inventory.Inventory, l *ledger.Ledger, pool int, 
 	out.Usable += len(usable)
 	out.Free += len(free)
 
-	best := c.largest(plan, pool, free, l.Used(pool))
+	best := c.largest(plan, free, l.Used(pool))
 	out.Proved = out.Proved && best.proved
 	if len(best.devices) > 0 {
 		out.Largest[pool] = best.devices
@@ -93,12 +93,12 @@ func (c *Calculator) pool(inv *inventory.Inventory, l *ledger.Ledger, pool int, 
 		}
 		out.Together += len(plan.Under(int(d)))
 	}
-	c.strand(plan, l, usable, serves, &occ, out)
+	strand(plan, usable, serves, &occ, out)
 }
 
 // strand lists hosts of usable devices that nothing serves. A host is held when some device that stands on it alone, or
 // every device on it, has a holder.
-func (c *Calculator) strand(plan *inventory.Plan, l *ledger.Ledger, usable []int32, serves []bool, occ *ledger.Occupied, out *Capacity) {
+func strand(plan *inventory.Plan, usable []int32, serves []bool, occ *ledger.Occupied, out *Capacity) {
 	seen := make([]bool, len(serves))
 	for _, d := range usable {
 		for _, h := range plan.Under(int(d)) {

@@ -14,7 +14,7 @@ type solution struct {
 
 // largest solves each connected component by itself: free devices that share a counter which does not suffice for all of
 // them, directly or through others.
-func (c *Calculator) largest(plan *inventory.Plan, pool int, free []int32, used []int64) solution {
+func (c *Calculator) largest(plan *inventory.Plan, free []int32, used []int64) solution {
 	out := solution{proved: true}
 	for _, part := range components(plan, free, used) {
 		s := c.solve(plan, part, used)
@@ -34,8 +34,7 @@ func left(plan *inventory.Plan, counter int32, used []int64) int64 {
 
 func components(plan *inventory.Plan, free []int32, used []int64) [][]int32 {
 	root := make(map[int32]int32, len(free))
-	var find func(d int32) int32
-	find = func(d int32) int32 {
+	find := func(d int32) int32 {
 		for root[d] != d {
 			root[d] = root[root[d]]
 			d = root[d]

@@ -22,7 +22,8 @@ type Neighbours struct {
 	Parent []int32
 	// Rank of each device in an order in which parts come before what they lie in. Nil when the pool is not laminar.
 	Rank []int32
-	// Link names a device whose list above is part of this one's, or -1; then the list above is extra plus that one's.
+	// Link names a device above whose own list above is part of this one's, or -1. The list above is Extra, the link and
+	// the link's list.
 	// The devices of a cube share most of what lies above them, and this is why scoring them all is cheap.
 	Link []int32
 
@@ -33,15 +34,19 @@ type Neighbours struct {
 // Parts of the device: itself and what lies in it.
 func (n *Neighbours) Parts(device int) []int32 { return n.parts.row(device) }
 
-// Extra are the neighbours above the device that are not above its Link.
+// Extra are the neighbours above the device that are neither its Link nor above that.
 func (n *Neighbours) Extra(device int) []int32 { return n.extra.row(device) }
 
 // Above calls each for every neighbour that does not lie in the device.
 func (n *Neighbours) Above(device int, each func(int32)) {
-	for at := int32(device); at >= 0; at = n.Link[at] {
+	for at := int32(device); ; {
 		for _, d := range n.Extra(int(at)) {
 			each(d)
 		}
+		if at = n.Link[at]; at < 0 {
+			return
+		}
+		each(at)
 	}
 }
 
@@ -86,6 +91,7 @@ func newNeighbours(pl *Plan) *Neighbours {
 		b.begin(nil)
 		if link >= 0 {
 			b.begin(b.above[link])
+			b.mark[link] = b.stamp
 		}
 		var extra []int32
 		for _, a := range b.above[d] {
@@ -168,7 +174,7 @@ const maxLinks = 4
 func (b *neighbouring) link(d int) int32 {
 	var wholes []int32
 	for _, a := range b.above[d] {
-		if len(b.above[a]) > 0 && len(b.above[a]) < len(b.above[d]) {
+		if len(b.above[a]) < len(b.above[d]) {
 			wholes = append(wholes, a)
 		}
 	}

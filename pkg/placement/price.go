@@ -81,13 +81,11 @@ func (sh *shelf) cover(d int32, occ *ledger.Occupied) int64 {
 			sum += sh.value(part, occ)
 		}
 	}
-	for at := d; at >= 0; at = sh.near.Link[at] {
-		for _, a := range sh.near.Extra(int(at)) {
-			if sh.enter(a) {
-				sum += sh.value(a, occ)
-			}
+	sh.near.Above(int(d), func(a int32) {
+		if sh.enter(a) {
+			sum += sh.value(a, occ)
 		}
-	}
+	})
 	return sum
 }
 

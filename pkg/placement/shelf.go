@@ -23,11 +23,11 @@ type shelf struct {
 	names   []string
 	ranked  map[rankKey]*ranking
 
-	// above[d] is valid where seen[d] == now: the worth of what stands above the device.
-	above []int64
-	seen  []uint32
-	now   uint32
-	taken uint64
+	// through[d] is valid where seen[d] == now: the worth of the device and of what stands above it.
+	through []int64
+	seen    []uint32
+	now     uint32
+	taken   uint64
 	// worth[d] is the value of the device, where filled == now: classes with long lists look at the same devices often.
 	worth  []int64
 	filled uint32
@@ -80,7 +80,7 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 	sh := &shelf{
 		key: key, plan: key.plan, near: key.plan.Neighbours(), ranked: map[rankKey]*ranking{},
 		weight: make([]int64, n), own: make([]int64, n), classes: make([][]int32, n),
-		above: make([]int64, n), worth: make([]int64, n), seen: make([]uint32, n), gone: make([]uint32, n),
+		through: make([]int64, n), worth: make([]int64, n), seen: make([]uint32, n), gone: make([]uint32, n),
 		taking: make([]int64, len(inv.Pools()[pool].Counters)), room: make([]uint64, len(key.plan.Hosts())),
 	}
 	greatest := demand.greatest()
@@ -166,24 +166,26 @@ func (sh *shelf) begin(occ *ledger.Occupied) {
 
 // over is the worth of what stands above the device.
 func (sh *shelf) over(d int32, occ *ledger.Occupied) int64 {
-	if sh.seen[d] == sh.now {
-		return sh.above[d]
-	}
 	var sum int64
+	extra := sh.near.Extra(int(d))
 	if sh.filled == sh.now {
-		for _, a := range sh.near.Extra(int(d)) {
+		for _, a := range extra {
 			sum += sh.worth[a]
 		}
 	} else {
-		for _, a := range sh.near.Extra(int(d)) {
+		for _, a := range extra {
 			sum += sh.value(a, occ)
 		}
 	}
-	if link := sh.near.Link[d]; link >= 0 {
-		sum += sh.over(link, occ)
+	link := sh.near.Link[d]
+	if link < 0 {
+		return sum
 	}
-	sh.above[d], sh.seen[d] = sum, sh.now
-	return sum
+	// Many devices link to the same one, so what it stands for is kept.
+	if sh.seen[link] != sh.now {
+		sh.through[link], sh.seen[link] = sh.value(link, occ)+sh.over(link, occ), sh.now
+	}
+	return sum + sh.through[link]
 }
 
 // loss is twice what taking the free device costs: with one more holder, everything that it excludes is worth half.
