@@ -168,6 +168,12 @@ func (sh *shelf) begin(occ *ledger.Occupied) {
 func (sh *shelf) over(d int32, occ *ledger.Occupied) int64 {
 	var sum int64
 	extra := sh.near.Extra(int(d))
+	if len(extra) == 0 {
+		// Most devices of a forest have only their link above them.
+		if link := sh.near.Link[d]; link >= 0 && sh.seen[link] == sh.now {
+			return sh.through[link]
+		}
+	}
 	if sh.filled == sh.now {
 		for _, a := range extra {
 			sum += sh.worth[a]
@@ -191,7 +197,7 @@ func (sh *shelf) over(d int32, occ *ledger.Occupied) int64 {
 // loss is twice what taking the free device costs: with one more holder, everything that it excludes is worth half.
 func (sh *shelf) loss(d int32, occ *ledger.Occupied) int64 {
 	if !sh.near.Complete {
-		return sh.weight[d]
+		return sh.weight[d] // own stays unknown.
 	}
 	return sh.parts(d, occ) + sh.over(d, occ)
 }
@@ -215,7 +221,12 @@ func (sh *shelf) rank(r *ranking, members []int32, occ *ledger.Occupied) {
 		if occ.Short != nil && (occ.Short[d] != 0 || occ.Shut[d] != 0) {
 			continue
 		}
-		c := candidate{sh.loss(d, occ), d}
+		c := candidate{device: d}
+		if own := sh.own[d]; own >= 0 && !occ.Irregular {
+			c.loss = own + sh.over(d, occ)
+		} else {
+			c.loss = sh.loss(d, occ)
+		}
 		r.all = append(r.all, c)
 		// Equal losses stay in order of names, because members are.
 		if n == foremost && c.loss >= r.all[top[n-1]].loss {
