@@ -232,7 +232,13 @@ func exists(w placement.World, g gang.Gang) bool {
 	return try(0, set.Slices, placement.PodSet{Name: set.Name, Claims: []placement.Claim{{PodClaim: "tpu"}}})
 }
 
-func TestFirstFitNeverOverdraws(t *testing.T) {
+func TestPlacersNeverOverdraw(t *testing.T) {
+	for name, placer := range map[string]placement.Placer{"FirstFit": placement.FirstFit{}, "Scored": placement.NewScored(0)} {
+		t.Run(name, func(t *testing.T) { neverOverdraws(t, placer) })
+	}
+}
+
+func neverOverdraws(t *testing.T, placer placement.Placer) {
 	placed, refused := 0, 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -242,7 +248,7 @@ func TestFirstFitNeverOverdraws(t *testing.T) {
 			span := 1 + rng.IntN(4)
 			g := ask(fmt.Sprint("t", span), span*(1+rng.IntN(2)), 5)
 			g.PodSets[0].Slices = g.PodSets[0].Count / span
-			d := placement.FirstFit{}.Place(g, c.World(s))
+			d := placer.Place(g, c.World(s))
 			if d.Refusal != nil {
 				refused++
 				if len(d.PodSets) != 0 || d.Refusal.Message == "" || len(d.Refusal.Message) > 1024 {
@@ -268,5 +274,48 @@ func TestFirstFitNeverOverdraws(t *testing.T) {
 	}
 	if placed < 50 || refused < 50 {
 		t.Errorf("only %d placed and %d refused", placed, refused)
+	}
+}
+
+// TestScoredAgreesWithScheduler compares, on random pools, what Scored offers for a pod of one device (the chosen one and,
+// where there are few, all others as runners-up) with what the scheduler's allocator would give.
+func TestScoredAgreesWithScheduler(t *testing.T) {
+	placer := placement.NewScored(0)
+	compared := 0
+	for seed := range uint64(60) {
+		s := randomWorld(rand.New(rand.NewPCG(seed, 4)))
+		w, ref := cluster.New().World(s), newReferee(s)
+		nodesByName := map[string]*corev1.Node{}
+		for _, n := range s.Nodes {
+			nodesByName[n.Name] = n
+		}
+		for _, class := range w.Inventory.Classes() {
+			for _, span := range class.Spans() {
+				var want, got []string
+				for _, d := range span.Devices {
+					if class.Name != "all" && ref.allocate(t, d.Name, dratest.Request(class.Name, 1), nodesByName[d.Hosts[0]]) != nil {
+						want = append(want, d.Name)
+					}
+				}
+				if class.Name == "all" || len(want) > 6 {
+					continue
+				}
+				if d := placer.Place(ask(class.Name, span.Hosts, 1), w); d.Fits() {
+					got = append(got, d.PodSets[0].Claims[0].Instances[0].Devices[0].Name)
+					for _, up := range d.RunnersUp {
+						got = append(got, up.Name)
+					}
+				}
+				slices.Sort(want)
+				slices.Sort(got)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("seed %d, %s: (-scheduler +Scored)\n%s", seed, class.Name, diff)
+				}
+				compared += len(want)
+			}
+		}
+	}
+	if compared < 100 {
+		t.Errorf("only %d devices were compared", compared)
 	}
 }

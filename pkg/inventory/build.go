@@ -36,11 +36,13 @@ type Inventory struct {
 	pools   []*Pool
 	pool    map[PoolID]*Pool
 	classes map[string]*Class
+	at      map[PoolID]int
+	states  []State
 }
 
 // Build puts an Inventory together. Of two hosts or pools with the same name the first one counts.
 func Build(in Input) *Inventory {
-	inv := &Inventory{hosts: make(map[string]*Host, len(in.Hosts)), pool: make(map[PoolID]*Pool, len(in.Pools)), classes: map[string]*Class{}}
+	inv := &Inventory{hosts: make(map[string]*Host, len(in.Hosts)), pool: make(map[PoolID]*Pool, len(in.Pools)), classes: map[string]*Class{}, at: make(map[PoolID]int, len(in.Pools))}
 	for i := range in.Hosts {
 		h := in.Hosts[i]
 		if _, twice := inv.hosts[h.Name]; !twice {
@@ -56,6 +58,10 @@ func Build(in Input) *Inventory {
 		}
 	}
 	slices.SortFunc(inv.pools, func(a, b *Pool) int { return ComparePools(a.ID, b.ID) })
+	for i, p := range inv.pools {
+		inv.at[p.ID] = i
+		inv.states = append(inv.states, inv.state(p))
+	}
 	for _, m := range in.Classes {
 		if _, twice := inv.classes[m.Name]; !twice {
 			inv.classes[m.Name] = inv.class(m)
@@ -89,3 +95,11 @@ func (inv *Inventory) Host(name string) (Host, bool) {
 
 // Hosts returns the names of all hosts in natural order. The caller must not change the result.
 func (inv *Inventory) Hosts() []string { return inv.names }
+
+// Allocatable of a host by resource name, in thousandths; nil for a host that nobody knows. The caller must not change it.
+func (inv *Inventory) Allocatable(host string) map[string]int64 {
+	if h, ok := inv.hosts[host]; ok {
+		return h.Allocatable
+	}
+	return nil
+}

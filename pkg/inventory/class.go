@@ -41,6 +41,12 @@ type Class struct {
 	// Withheld are pools with a Problem whose published devices the class selects. For a class that selects nothing
 	// they are the incomplete pools: its devices may be among those that are still to come.
 	Withheld []*Pool
+	// Members are the same devices by pool and by the number of their hosts, as positions, in the order of Devices.
+	// Devices that Berth never reserves, and those that match no node, are left out.
+	Members []Members
+
+	spans   []Span
+	byLabel bool
 }
 
 // Class looks a DeviceClass up by name; it never returns nil.
@@ -82,6 +88,7 @@ func (inv *Inventory) class(m ClassMatch) *Class {
 		return cmp.Or(ComparePools(a.Pool, b.Pool), Natural(a.Name, b.Name))
 	})
 	c.Devices = slices.Compact(c.Devices)
+	c.count(inv)
 	slices.SortFunc(c.Withheld, func(a, b *Pool) int { return ComparePools(a.ID, b.ID) })
 	switch {
 	case len(c.Devices) > 0 || len(c.Withheld) > 0:

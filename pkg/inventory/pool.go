@@ -18,6 +18,7 @@ type Pool struct {
 
 	device  map[string]*Device
 	counter map[counterName]int
+	plan    *Plan
 }
 
 // Counter is one counter of a pool.

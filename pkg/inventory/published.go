@@ -65,6 +65,7 @@ func NewPool(id PoolID, published []Published) *Pool {
 		p.Problem = p.checkGate()
 	}
 	p.spreadTaints()
+	p.plan = newPlan(p)
 	return p
 }
 

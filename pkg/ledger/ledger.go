@@ -12,7 +12,9 @@ import (
 type Ledger struct {
 	inv   *inventory.Inventory
 	pools map[inventory.PoolID]*poolUse
-	hosts map[string]*hostUse
+	// managed are the same by the pool's position in the inventory; nil where nothing is taken.
+	managed []*poolUse
+	hosts   map[string]*hostUse
 	// quarantined hosts of any pool.
 	quarantined map[string]bool
 }
@@ -52,6 +54,8 @@ type hold struct {
 	Holding
 	// counters by index of the pool, with the amount.
 	counters map[int]int64
+	// published is the device while it is still published.
+	published *inventory.Device
 	// unbooked is set when neither the pool nor the record tells what the device takes.
 	unbooked bool
 }
@@ -65,11 +69,16 @@ type poolUse struct {
 	onCounter   map[int]map[holdKey]*hold
 	unbooked    map[holdKey]*hold
 	quarantined map[string]bool
+
+	occupied occupied
 }
 
 // New returns a ledger in which nothing is taken.
 func New(inv *inventory.Inventory) *Ledger {
-	return &Ledger{inv: inv, pools: map[inventory.PoolID]*poolUse{}, hosts: map[string]*hostUse{}, quarantined: map[string]bool{}}
+	return &Ledger{
+		inv: inv, pools: map[inventory.PoolID]*poolUse{}, managed: make([]*poolUse, len(inv.Pools())),
+		hosts: map[string]*hostUse{}, quarantined: map[string]bool{},
+	}
 }
 
 func (l *Ledger) use(id inventory.PoolID) *poolUse {
@@ -84,6 +93,9 @@ func (l *Ledger) use(id inventory.PoolID) *poolUse {
 		}
 		if u.pool != nil {
 			u.used = make([]int64, len(u.pool.Counters))
+			u.occupied = newOccupied(u.pool)
+			at, _ := l.inv.Position(id)
+			l.managed[at] = u
 		}
 		l.pools[id] = u
 	}
@@ -95,20 +107,27 @@ func (l *Ledger) use(id inventory.PoolID) *poolUse {
 func (l *Ledger) Take(h Holding) {
 	u := l.use(h.Pool)
 	key := holdKey{h.Device, h.identity()}
-	if old, twice := u.holds[key]; twice {
+	old, twice := u.holds[key]
+	if twice {
 		u.unbook(key, old)
 		h = merge(old.Holding, h)
 	}
-	booked := &hold{Holding: h}
+	booked := &hold{Holding: h, published: u.pool.Device(h.Device)}
 	booked.counters, booked.unbooked = u.book(h)
 	u.holds[key] = booked
 	add(u.onDevice, h.Device, key, booked)
 	for i, milli := range booked.counters {
+		u.occupied.drain(i, u.used[i], inventory.Add(u.used[i], milli))
 		u.used[i] = inventory.Add(u.used[i], milli)
 		add(u.onCounter, i, key, booked)
 	}
 	if booked.unbooked {
 		u.unbooked[key] = booked
+	}
+	u.occupied.enter(key, booked, len(u.onDevice[h.Device]) == 1)
+	if twice && old.unbooked {
+		// Only now it is known what is taken, and that may be less than was feared.
+		u.occupied.retrace(key.identity, u.holds)
 	}
 }
 
@@ -120,7 +139,9 @@ func add[K comparable](index map[K]map[holdKey]*hold, at K, key holdKey, h *hold
 }
 
 func (u *poolUse) unbook(key holdKey, h *hold) {
+	u.occupied.leave(key, h, len(u.onDevice[h.Device]) == 1)
 	for i, milli := range h.counters {
+		u.occupied.drain(i, u.used[i], u.used[i]-milli)
 		u.used[i] -= milli
 		delete(u.onCounter[i], key)
 	}
@@ -182,8 +203,11 @@ func (u *poolUse) book(h Holding) (counters map[int]int64, unbooked bool) {
 
 // Quarantine keeps every device of the pool that stands on the host from being given out.
 func (l *Ledger) Quarantine(pool inventory.PoolID, host string) {
-	l.use(pool).quarantined[host] = true
-	l.quarantined[host] = true
+	u := l.use(pool)
+	if !u.quarantined[host] {
+		u.quarantined[host], l.quarantined[host] = true, true
+		u.occupied.quarantine(host)
+	}
 }
 
 // Quarantined reports whether some pool's devices on the host are quarantined.

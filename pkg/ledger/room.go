@@ -123,6 +123,26 @@ func (l *Ledger) Room(host string, requests map[string]int64) int {
 	return int(room)
 }
 
+// Fits reports whether one more pod with these requests fits on the host. It allocates nothing.
+func (l *Ledger) Fits(host string, requests map[string]int64) bool {
+	allocatable := l.inv.Allocatable(host)
+	u := l.hosts[host]
+	fits := func(name string, needs int64) bool {
+		has := allocatable[name]
+		if u != nil {
+			has = inventory.Add(has, -u.used[name])
+		}
+		return needs <= 0 || has >= needs
+	}
+	for name, needs := range requests {
+		if !fits(name, needs) {
+			return false
+		}
+	}
+	_, given := requests[Pods]
+	return given || fits(Pods, 1000)
+}
+
 // Blockers are the pods that use something of the host, in natural order.
 func (l *Ledger) Blockers(host string) []string {
 	u, ok := l.hosts[host]

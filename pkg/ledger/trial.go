@@ -57,6 +57,11 @@ func (t *Trial) free(d *inventory.Device) bool {
 		return false
 	}
 	p := t.ledger.inv.Pool(d.Pool)
+	if p.Usable() && len(t.used[d.Pool]) == 0 {
+		if at, ok := p.Plan().Position(d); ok {
+			return !touched || u.occupied.short[at] == 0
+		}
+	}
 	for _, c := range d.Charge {
 		i, known := p.CounterIndex(c.CounterSet, c.Counter)
 		if !known {
@@ -151,11 +156,23 @@ func (l *Ledger) Holders(d *inventory.Device) []string {
 	if !touched {
 		return nil
 	}
-	names := append(owners(u.onDevice[d.Name]), owners(u.blockedBy(d))...)
+	// The same holder stands at most counters of a device: names are compared only once they are distinct.
+	var names []string
+	seen := map[holdKey]bool{}
+	collect := func(holds map[holdKey]*hold) {
+		for key, h := range holds {
+			if !seen[key] {
+				seen[key] = true
+				names = append(names, h.Owner)
+			}
+		}
+	}
+	collect(u.onDevice[d.Name])
+	collect(u.blockedBy(d))
 	for _, c := range d.Charge {
 		i, known := u.pool.CounterIndex(c.CounterSet, c.Counter)
 		if known && inventory.Add(u.pool.Counters[i].Milli, -u.used[i]) < c.Milli {
-			names = append(names, owners(u.onCounter[i])...)
+			collect(u.onCounter[i])
 		}
 	}
 	return sorted(names)

@@ -11,6 +11,8 @@ import (
 type World struct {
 	Inventory *inventory.Inventory
 	Ledger    *ledger.Ledger
+	// Demand says what a free device of each class is worth to others; only Scored looks at it.
+	Demand Demand
 }
 
 // Placer chooses devices for a whole gang: all of its pod sets or none.
@@ -25,9 +27,26 @@ type Decision struct {
 	PodSets []PodSet
 	// Refusal says why the gang does not fit now; nil when it fits.
 	Refusal *reason.Refusal
-	// Proved is false when a budget ended the search before it was complete; a refusal then does not mean that no
-	// placement exists.
+	// Proved is false when a budget ended the search before it was complete, or when it was not exact to begin with. A
+	// refusal then does not mean that no placement exists, and a placement by Scored not that none costs less.
 	Proved bool
+	// Score is what the placement costs: the loss in worth of all devices that somebody can ask for, in hosts of the class
+	// in greatest demand. Zero unless the placer is Scored.
+	Score float64
+	// Destroys counts, by class, the free devices that are free no more once the gang has its own, which are not counted.
+	// It explains; it is not what was minimised. Nil unless the placer is Scored.
+	Destroys map[string]int
+	// RunnersUp are up to five other devices that would have served a gang of one device, the cheapest first.
+	RunnersUp []RunnerUp
+}
+
+// RunnerUp is a device that was not chosen.
+type RunnerUp struct {
+	Pool inventory.PoolID
+	Name string
+	// Score and Destroys as in Decision, had this device been chosen.
+	Score    float64
+	Destroys map[string]int
 }
 
 // Fits reports whether the gang has a place.

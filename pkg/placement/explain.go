@@ -100,19 +100,28 @@ type grouped struct {
 
 func group(out []*blocked, withheld []*inventory.Pool) []*grouped {
 	var groups []*grouped
+	seen := map[*grouped]map[string]bool{}
 	for _, b := range out {
 		i := slices.IndexFunc(groups, func(g *grouped) bool { return g.code == b.code && g.ineligible == b.ineligible })
 		if i < 0 {
 			i = len(groups)
 			groups = append(groups, &grouped{code: b.code, ineligible: b.ineligible, first: b})
+			seen[groups[i]] = map[string]bool{}
 		}
 		g := groups[i]
 		g.n++
-		g.owners = append(g.owners, b.owners...)
+		for _, o := range b.owners {
+			if !seen[g][o] {
+				seen[g][o] = true
+				g.owners = append(g.owners, o)
+			}
+		}
 		for _, n := range b.notes {
 			g.notes = append(g.notes, noteText(n))
 		}
-		g.evidence = append(g.evidence, b.evidence()...)
+		if len(g.evidence) < maxEvidence {
+			g.evidence = append(g.evidence, b.evidence()...)
+		}
 	}
 	for _, g := range groups {
 		slices.SortFunc(g.owners, inventory.Natural)

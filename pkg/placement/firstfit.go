@@ -21,26 +21,39 @@ var _ Placer = FirstFit{}
 
 // Place implements Placer.
 func (f FirstFit) Place(g gang.Gang, w World) Decision {
-	var plans []*plan
+	plans, refusal := plansFor(g, w)
+	if refusal != nil {
+		return *refusal
+	}
+	return newSearch(w, plans, f.Budget).run(g)
+}
+
+// plansFor is what every pod set needs, or the decision that refuses the gang whatever is taken.
+func plansFor(g gang.Gang, w World) ([]*plan, *Decision) {
+	plans := make([]*plan, 0, len(g.PodSets))
 	for i := range g.PodSets {
 		p, refusal := planFor(&g.PodSets[i], w.Inventory)
 		if refusal != nil {
-			return refused(g, i, refusal, true)
+			d := refused(g, i, refusal, true)
+			return nil, &d
 		}
 		plans = append(plans, p)
 	}
-	s := newSearch(w, plans, f.Budget)
-	for i, p := range plans {
+	return plans, nil
+}
+
+// run searches for the first devices, in the order of the search, that serve the gang.
+func (s *search) run(g gang.Gang) Decision {
+	for i, p := range s.plans {
 		if refusal := s.prepare(p); refusal != nil {
 			return refused(g, i, refusal, true)
 		}
 	}
 	if !s.fill(0) {
-		if len(plans) == 1 {
+		if len(s.plans) == 1 {
 			return refused(g, 0, s.notTogether(), !s.exhausted)
 		}
-		r := s.notTogether()
-		return Decision{Refusal: r, Proved: !s.exhausted}
+		return Decision{Refusal: s.notTogether(), Proved: !s.exhausted}
 	}
 	return Decision{PodSets: s.decision(), Proved: true}
 }

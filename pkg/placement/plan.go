@@ -136,42 +136,35 @@ func (it *item) fixSpan(set *gang.PodSet, slices int) *reason.Refusal {
 	if set.Count%slices == 0 {
 		per = set.Count / slices
 	}
-	of := map[int][]*inventory.Device{}
-	byLabel := false
-	for _, d := range it.class.Devices {
-		if d.Unusable == nil && len(d.Hosts) > 0 {
-			of[len(d.Hosts)] = append(of[len(d.Hosts)], d)
-			byLabel = byLabel || d.ByLabel
-		}
-	}
+	c := it.class
 	switch {
-	case per > 1 && len(of[per]) > 0 && it.count == 1:
-		it.span, it.devices = per, of[per]
+	case per > 1 && len(c.OfSpan(per)) > 0 && it.count == 1:
+		it.span, it.devices = per, c.OfSpan(per)
 		if per > gang.MaxPodsPerClaim {
 			return refuse(reason.TooManyPods, "%d pods would share one ResourceClaim of %s, at most %d can", per, it.class.Name, gang.MaxPodsPerClaim)
 		}
 		return nil
-	case len(of[1]) > 0:
-		it.span, it.devices = 1, of[1]
+	case len(c.OfSpan(1)) > 0:
+		it.span, it.devices = 1, c.OfSpan(1)
 		return nil
-	case len(of) == 0:
+	case len(c.Spans()) == 0:
 		return it.unusable()
 	case len(it.class.Withheld) > 0:
 		// The fitting shape may be in there.
 		return withheld(it.class)
-	case byLabel:
+	case c.ByLabel():
 		return refuse(reason.HostMissing, "no %s stands on %d hosts now: its devices match their hosts by label and match %s",
-			it.class.Name, max(per, 1), spans(of))
+			it.class.Name, max(per, 1), spans(c))
 	case it.count > 1:
 		return refuse(reason.Unsupported, "claim %s, request %s asks for %d devices of %s, which span several hosts: a claim can hold one of them",
 			set.Claims[it.claim].PodClaim, it.req.Name, it.count, it.class.Name)
 	}
-	return it.misfit(set, slices, of)
+	return it.misfit(set, slices)
 }
 
 // misfit words why the pods do not fill devices that all span several hosts.
-func (it *item) misfit(set *gang.PodSet, slices int, of map[int][]*inventory.Device) *reason.Refusal {
-	for _, hosts := range sortedSpans(of) {
+func (it *item) misfit(set *gang.PodSet, slices int) *reason.Refusal {
+	for _, hosts := range sortedSpans(it.class) {
 		if set.Count%hosts != 0 {
 			continue
 		}
@@ -184,7 +177,7 @@ func (it *item) misfit(set *gang.PodSet, slices int, of map[int][]*inventory.Dev
 		return refuse(reason.CountMismatch, "%s need %s: ask for a larger slice or set the annotation berth.dev/slices: %q",
 			counted(set.Count, "pod"), shape, strconv.Itoa(need))
 	}
-	return refuse(reason.NotDivisible, "%s cannot fill slices of %s (%s)", counted(set.Count, "pod"), spans(of), it.class.Name)
+	return refuse(reason.NotDivisible, "%s cannot fill slices of %s (%s)", counted(set.Count, "pod"), spans(it.class), it.class.Name)
 }
 
 // unusable is the refusal when no device of the class can be reserved at all.
@@ -212,8 +205,8 @@ func (p *plan) checkSpans() *reason.Refusal {
 }
 
 // spans lists the host counts of devices: "2 hosts", "2 and 8 hosts".
-func spans(of map[int][]*inventory.Device) string {
-	all := sortedSpans(of)
+func spans(c *inventory.Class) string {
+	all := sortedSpans(c)
 	text := ""
 	for i, n := range all {
 		switch {
@@ -232,12 +225,10 @@ func spans(of map[int][]*inventory.Device) string {
 }
 
 // sortedSpans puts the largest first, because fewer and larger slices are what a gang wants.
-func sortedSpans(of map[int][]*inventory.Device) []int {
+func sortedSpans(c *inventory.Class) []int {
 	var all []int
-	for n := range of {
-		all = append(all, n)
+	for _, s := range slices.Backward(c.Spans()) {
+		all = append(all, s.Hosts)
 	}
-	slices.Sort(all)
-	slices.Reverse(all)
 	return all
 }

@@ -17,6 +17,8 @@ type search struct {
 	options   map[*item]*options
 	budget    int
 	exhausted bool
+	// rank puts an item's options into the order in which they are tried; nil for the order of names.
+	rank func(options []*inventory.Device)
 }
 
 // slot is the place of one device.
@@ -95,8 +97,12 @@ func (s *search) narrow(p *plan, it *item) (*options, []*blocked) {
 			out = append(out, b)
 			continue
 		}
-		i := len(o.all)
 		o.all = append(o.all, d)
+	}
+	if s.rank != nil {
+		s.rank(o.all)
+	}
+	for i, d := range o.all {
 		if it.span == 1 {
 			o.onHost[d.Hosts[0]] = append(o.onHost[d.Hosts[0]], i)
 		} else {

@@ -1,0 +1,131 @@
+package placement
+
+import (
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
+)
+
+// score turns a loss, which counts twice in parts of oneHost, into hosts.
+func score(loss int64) float64 { return float64(loss) / (2 * oneHost) }
+
+// price adds to a decision what it costs and what it destroys. The gang is one holder, however many devices it takes.
+func (s *Scored) price(d *Decision, w World) {
+	chosen := map[int][]int32{}
+	for _, ps := range d.PodSets {
+		for _, c := range ps.Claims {
+			for _, in := range c.Instances {
+				for i := range in.Devices {
+					pool, ok := w.Inventory.Position(in.Devices[i].Pool)
+					if !ok {
+						continue
+					}
+					p := w.Inventory.Pools()[pool]
+					if at, known := p.Plan().Position(p.Device(in.Devices[i].Name)); known {
+						chosen[pool] = append(chosen[pool], int32(at))
+					}
+				}
+			}
+		}
+	}
+	d.Destroys = map[string]int{}
+	var loss int64
+	for pool, devices := range chosen {
+		sh := s.shelf(pool, w)
+		occ := w.Ledger.Occupied(pool)
+		loss = inventory.Add(loss, sh.together(devices, &occ))
+		sh.destroyed(devices, &occ, w.Ledger.Used(pool), d.Destroys)
+	}
+	d.Score = score(loss)
+}
+
+// mark begins a new set of devices in gone.
+func (sh *shelf) mark() {
+	sh.marked++
+	if sh.marked == 0 {
+		clear(sh.gone)
+		sh.marked = 1
+	}
+}
+
+// enter adds a device to the set and reports whether it is new.
+func (sh *shelf) enter(d int32) bool {
+	if sh.gone[d] == sh.marked {
+		return false
+	}
+	sh.gone[d] = sh.marked
+	return true
+}
+
+// together is twice what one holder's taking all the devices costs: what several of them exclude is halved once.
+func (sh *shelf) together(devices []int32, occ *ledger.Occupied) int64 {
+	if !sh.near.Complete {
+		var sum int64
+		for _, d := range devices {
+			sum += sh.weight[d]
+		}
+		return sum
+	}
+	sh.mark()
+	var sum int64
+	for _, d := range devices {
+		sum += sh.cover(d, occ)
+	}
+	return sum
+}
+
+// cover adds everything that the device excludes to the set and returns what was new in it.
+func (sh *shelf) cover(d int32, occ *ledger.Occupied) int64 {
+	var sum int64
+	for _, part := range sh.near.Parts(int(d)) {
+		if sh.enter(part) {
+			sum += sh.value(part, occ)
+		}
+	}
+	sh.near.Above(int(d), func(a int32) {
+		if sh.enter(a) {
+			sum += sh.value(a, occ)
+		}
+	})
+	return sum
+}
+
+// destroyed counts by class the devices that are free and in use now and not free once the chosen are taken as well. It
+// looks at counters, not at neighbours: three devices may fit a counter two at a time.
+func (sh *shelf) destroyed(chosen []int32, occ *ledger.Occupied, used []int64, count map[string]int) {
+	sh.mark()
+	for _, d := range chosen {
+		sh.enter(d)
+		for _, u := range sh.plan.Uses(int(d)) {
+			sh.taking[u.Counter] = inventory.Add(sh.taking[u.Counter], u.Milli)
+		}
+	}
+	for _, d := range chosen {
+		for _, u := range sh.plan.Uses(int(d)) {
+			left := inventory.Add(sh.plan.Total(int(u.Counter)), -sh.taking[u.Counter])
+			if used != nil {
+				left = inventory.Add(left, -used[u.Counter])
+			}
+			users := sh.plan.Users(int(u.Counter))
+			for _, victim := range users[:sh.plan.Short(int(u.Counter), left)] {
+				free := occ.Short == nil || occ.Short[victim.Device] == 0 && occ.Shut[victim.Device] == 0
+				if !free || sh.weight[victim.Device] == 0 || !sh.enter(victim.Device) {
+					continue
+				}
+				for _, class := range sh.classes[victim.Device] {
+					sh.victims[class]++
+				}
+			}
+		}
+	}
+	for _, d := range chosen {
+		for _, u := range sh.plan.Uses(int(d)) {
+			sh.taking[u.Counter] = 0
+		}
+	}
+	for class, n := range sh.victims {
+		if n > 0 {
+			count[sh.names[class]] += n
+			sh.victims[class] = 0
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package placement
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
+)
+
+// Scored takes the devices whose loss to everybody else is smallest. What the hardware is worth is
+//
+//	Σ over devices that somebody can ask for: hosts × demand of the class × ½^(distinct holders standing in it)
+//
+// and a placement costs by how much it lowers that. A device that is out of use is worth nothing; what the gang's own pods
+// need of cpu and memory decides whether a device suits, not what it costs. Where windows overlap, each weighs by what of
+// its shape can stand together (see crowding).
+//
+// One device is chosen exactly, among all that are free. Several are exact in pools that are forests, in which each device
+// lies in another or is apart from it; elsewhere each next device is the cheapest beside those before it. Requests that
+// must share hosts are tried in order of cost within a budget. Ties go to the first by pool and name.
+//
+// The answer depends on the arguments alone: what Scored keeps between calls is derived and checked against them. It may
+// be used concurrently, one call at a time.
+type Scored struct {
+	budget int
+
+	mutex   sync.Mutex
+	inv     *inventory.Inventory
+	classes []*inventory.Class
+	wants   uint64
+	shelves []*shelf // by position of the pool in inv
+	kept    map[*inventory.Plan]*shelf
+	visit   uint64                          // number of the call
+	rank    map[*inventory.Class][]*ranking // by position in Class.Members; nil where out of date
+}
+
+var _ Placer = (*Scored)(nil)
+
+// NewScored returns a Scored that tries at most budget devices where it searches; 0 means DefaultBudget.
+func NewScored(budget int) *Scored {
+	return &Scored{budget: budget, kept: map[*inventory.Plan]*shelf{}}
+}
+
+// Place implements Placer.
+func (s *Scored) Place(g gang.Gang, w World) Decision {
+	plans, refusal := plansFor(g, w)
+	if refusal != nil {
+		return *refusal
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.visit++
+	s.prepare(w)
+	if len(plans) == 1 && len(plans[0].items) == 1 && plans[0].items[0].count == 1 {
+		p := plans[0]
+		if p.blocks == 1 {
+			if d, ok := s.one(p, w); ok {
+				return d
+			}
+		} else if d, ok := s.several(p, w); ok {
+			return d
+		}
+	}
+	search := newSearch(w, plans, s.budget)
+	search.rank = func(options []*inventory.Device) { s.order(options, w) }
+	d := search.run(g)
+	if d.Fits() {
+		d.Proved = false
+		s.price(&d, w)
+	}
+	return d
+}
+
+// prepare drops what was kept for another inventory or another demand.
+func (s *Scored) prepare(w World) {
+	wants := w.Demand.print()
+	if s.inv == w.Inventory && s.wants == wants {
+		return
+	}
+	s.inv, s.wants, s.classes = w.Inventory, wants, w.Inventory.Classes()
+	s.rank = map[*inventory.Class][]*ranking{}
+	s.shelves = make([]*shelf, len(w.Inventory.Pools()))
+	kept := make(map[*inventory.Plan]*shelf, len(s.shelves))
+	for i, p := range w.Inventory.Pools() {
+		state := w.Inventory.State(i)
+		key := shelfKey{plan: p.Plan(), classes: state.Classes(), off: state.Fingerprint, wants: wants}
+		if old := s.kept[key.plan]; old != nil && old.key == key {
+			s.shelves[i], kept[key.plan] = old, old
+		}
+	}
+	s.kept = kept
+}
+
+// shelf of the pool at a position. Pools of which no device is asked for never need theirs.
+func (s *Scored) shelf(pool int, w World) *shelf {
+	if s.shelves[pool] == nil {
+		state := w.Inventory.State(pool)
+		key := shelfKey{plan: w.Inventory.Pools()[pool].Plan(), classes: state.Classes(), off: state.Fingerprint, wants: s.wants}
+		sh := newShelf(w.Inventory, s.classes, pool, key, w.Demand)
+		s.shelves[pool], s.kept[key.plan] = sh, sh
+	}
+	return s.shelves[pool]
+}
+
+// rankings of a class by its Members, each brought up to date.
+func (s *Scored) rankings(it *item, w World) []*ranking {
+	list := s.rank[it.class]
+	if list == nil {
+		list = make([]*ranking, len(it.class.Members))
+		for i := range it.class.Members {
+			m := &it.class.Members[i]
+			list[i] = s.shelf(m.Pool, w).ranking(it.class.Name, m)
+		}
+		s.rank[it.class] = list
+	}
+	for i := range it.class.Members {
+		m := &it.class.Members[i]
+		if m.Span != it.span {
+			continue
+		}
+		if r := list[i]; !r.fresh || r.taken != w.Ledger.Fingerprint(m.Pool) {
+			occ := w.Ledger.Occupied(m.Pool)
+			s.shelves[m.Pool].rank(r, m.Devices, &occ)
+		}
+	}
+	return list
+}
+
+// runnersUp is how many devices beside the chosen one a decision shows.
+const runnersUp = 5
+
+// suitor is a candidate of some pool.
+type suitor struct {
+	candidate
+	pool int
+}
+
+// one places a gang of one device. It is false when no device suits, and the search then says why.
+func (s *Scored) one(p *plan, w World) (Decision, bool) {
+	it := p.items[0]
+	var best [runnersUp + 1]suitor
+	n := s.cheapest(it, p.set, w, best[:])
+	if n == 0 {
+		return Decision{}, false
+	}
+	d := s.decide(p, w, best[:1])
+	for _, b := range best[1:n] {
+		sh := s.shelves[b.pool]
+		occ := w.Ledger.Occupied(b.pool)
+		pool := w.Inventory.Pools()[b.pool]
+		up := RunnerUp{Pool: pool.ID, Name: pool.Devices[b.device].Name, Score: score(b.loss), Destroys: map[string]int{}}
+		sh.destroyed([]int32{b.device}, &occ, w.Ledger.Used(b.pool), up.Destroys)
+		d.RunnersUp = append(d.RunnersUp, up)
+	}
+	return d, true
+}
+
+// cheapest fills best with the cheapest devices that suit the pods and returns how many there are.
+func (s *Scored) cheapest(it *item, set *gang.PodSet, w World, best []suitor) int {
+	n := 0
+	list := s.rankings(it, w)
+	for i := range it.class.Members {
+		m := &it.class.Members[i]
+		if m.Span != it.span {
+			continue
+		}
+		r := list[i]
+		for at := 0; ; at++ {
+			c, ok := r.at(at)
+			// Members are in order of pools and candidates of names, so of equal losses those found first stay.
+			if !ok || n == len(best) && c.loss >= best[n-1].loss {
+				break
+			}
+			if !s.suits(m.Pool, c.device, it.req, set, w) {
+				continue
+			}
+			n = min(n+1, len(best))
+			to := n - 1
+			for to > 0 && best[to-1].loss > c.loss {
+				best[to] = best[to-1]
+				to--
+			}
+			best[to] = suitor{c, m.Pool}
+		}
+	}
+	return n
+}
+
+// suits reports whether pods of the set may use a free device: everything that blockedBy checks but what is taken.
+func (s *Scored) suits(pool int, device int32, req *gang.Request, set *gang.PodSet, w World) bool {
+	d := w.Inventory.Pools()[pool].Devices[device]
+	if w.Inventory.State(pool).Off[device] && blockedBy(d, req, set, w, w.Ledger.Try()) != nil {
+		return false
+	}
+	sh := s.shelves[pool]
+	for _, h := range sh.plan.Under(int(device)) {
+		// Windows share hosts, so each is looked at once.
+		if sh.room[h]>>1 != s.visit {
+			name, has := sh.plan.Hosts()[h], uint64(0)
+			if _, out := set.Ineligible[name]; !out && w.Ledger.Fits(name, set.Requests) {
+				has = 1
+			}
+			sh.room[h] = s.visit<<1 | has
+		}
+		if sh.room[h]&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// decide makes the decision for a pod set of one request whose devices are chosen.
+func (s *Scored) decide(p *plan, w World, chosen []suitor) Decision {
+	it := p.items[0]
+	ps := PodSet{Name: p.set.Name, Claims: []Claim{{PodClaim: p.set.Claims[it.claim].PodClaim, PodsPerClaim: it.span}}}
+	instances := make([]Instance, len(chosen))
+	proved := true
+	for i, c := range chosen {
+		d := w.Inventory.Pools()[c.pool].Devices[c.device]
+		instances[i].Devices = []Device{device(it.req.Name, d)}
+		ps.Hosts = append(ps.Hosts, d.Hosts...)
+	}
+	ps.Claims[0].Instances = instances
+	for i := range it.class.Members {
+		proved = proved && s.shelves[it.class.Members[i].Pool].near.Complete
+	}
+	d := Decision{PodSets: []PodSet{ps}, Proved: proved}
+	s.price(&d, w)
+	return d
+}
+
+// order sorts devices by what each alone would cost; equal ones stay in order.
+func (s *Scored) order(devices []*inventory.Device, w World) {
+	loss := make(map[*inventory.Device]int64, len(devices))
+	occupied := map[int]ledger.Occupied{}
+	for _, d := range devices {
+		pool, _ := w.Inventory.Position(d.Pool)
+		sh := s.shelf(pool, w)
+		at, known := sh.plan.Position(d)
+		if !known {
+			continue
+		}
+		occ, seen := occupied[pool]
+		if !seen {
+			occ = w.Ledger.Occupied(pool)
+			occupied[pool] = occ
+		}
+		sh.begin(&occ)
+		loss[d] = sh.loss(int32(at), &occ)
+	}
+	slices.SortStableFunc(devices, func(a, b *inventory.Device) int {
+		return candidate{loss: loss[a]}.compare(candidate{loss: loss[b]})
+	})
+}
