@@ -3,13 +3,10 @@ package line
 import (
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
-	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
@@ -38,39 +35,12 @@ type view struct {
 
 // index makes the lookups of a pass out of its snapshot.
 func index(s *snapshot.Snapshot, w placement.World) *view {
-	templates := map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}
-	for _, t := range s.ResourceClaimTemplates {
-		templates[types.NamespacedName{Namespace: t.Namespace, Name: t.Name}] = t
-	}
-	claims := map[types.NamespacedName]*resourcev1.ResourceClaim{}
-	for _, c := range s.ResourceClaims {
-		claims[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = c
-	}
-	jobs := map[types.NamespacedName]*batchv1.Job{}
-	for _, j := range s.Jobs {
-		jobs[types.NamespacedName{Namespace: j.Namespace, Name: j.Name}] = j
-	}
-	flavors := map[string]*kueue.ResourceFlavor{}
-	for _, f := range s.ResourceFlavors {
-		flavors[f.Name] = f
-	}
 	v := &view{
 		world: w, snapshot: s, checks: adaptkueue.OurChecks(s.AdmissionChecks),
 		reservations: map[types.NamespacedName]*berth.GangReservation{},
 		configs:      map[string]*berth.GangReservationConfig{},
 		ending:       ending(s),
-		lookup: adaptkueue.Lookup{
-			Template: func(ns, name string) *resourcev1.ResourceClaimTemplate {
-				return templates[types.NamespacedName{Namespace: ns, Name: name}]
-			},
-			Claim: func(ns, name string) *resourcev1.ResourceClaim {
-				return claims[types.NamespacedName{Namespace: ns, Name: name}]
-			},
-			Job:       func(ns, name string) *batchv1.Job { return jobs[types.NamespacedName{Namespace: ns, Name: name}] },
-			Flavor:    func(name string) *kueue.ResourceFlavor { return flavors[name] },
-			Nodes:     nodes.NewEligibility(s.Nodes),
-			Inventory: w.Inventory,
-		},
+		lookup:       adaptkueue.NewLookup(s, w.Inventory),
 	}
 	for _, r := range s.Reservations {
 		v.reservations[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}] = r
