@@ -8,6 +8,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/render"
 )
 
 // Updates are the labels and annotations that hand a reservation over to the pods, one update per reserved pod set.
@@ -30,41 +31,30 @@ func Updates(res *berth.GangReservation) []kueue.PodSetUpdate {
 	return updates
 }
 
-// Slice says in one sentence what a reservation holds: "tpu-4x4-01 (pod-a) on node-2, node-3, node-6, node-7".
-func Slice(res *berth.GangReservation) string {
-	var parts []string
+// Reserved is what a reservation holds, for people. Hosts of a pod set are the values of their hostname label, as in the
+// reservation.
+func Reserved(res *berth.GangReservation) []render.PodSet {
+	sets := make([]render.PodSet, 0, len(res.Spec.PodSets))
 	for _, ps := range res.Spec.PodSets {
-		var devices []string
-		pools := map[string]bool{}
+		set := render.PodSet{Name: ps.Name, Count: int(ps.Count), Hosts: append([]string{}, ps.Hosts...), Claims: []render.Claim{}}
 		for _, c := range ps.Claims {
+			first := len(set.Claims)
 			for _, d := range c.Devices {
-				devices = append(devices, d.Device)
-				pools[d.Pool] = true
+				i := slices.IndexFunc(set.Claims[first:], func(have render.Claim) bool { return have.Instance == int(d.Instance) })
+				if i < 0 {
+					i = len(set.Claims) - first
+					set.Claims = append(set.Claims, render.Claim{PodClaim: c.PodClaim, Instance: int(d.Instance)})
+				}
+				at := &set.Claims[first+i]
+				at.Devices = append(at.Devices, render.Device{
+					Request: d.Request, Driver: d.Driver, Pool: d.Pool, Device: d.Device, Hosts: append([]string{}, d.Hosts...),
+				})
 			}
 		}
-		part := fmt.Sprintf("%s (%s) on %s", some(devices), some(sortedKeys(pools)), some(ps.Hosts))
-		if len(res.Spec.PodSets) > 1 {
-			part = ps.Name + ": " + part
-		}
-		parts = append(parts, part)
+		sets = append(sets, set)
 	}
-	return strings.Join(parts, "; ")
+	return sets
 }
 
-// some joins up to 16 names.
-func some(names []string) string {
-	const most = 16
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
-
-func sortedKeys(m map[string]bool) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+// Slice says in one sentence what a reservation holds: "tpu-4x4-02 (pod-a) on node-2, node-3, node-6, node-7".
+func Slice(res *berth.GangReservation) string { return render.Slice(Reserved(res)) }

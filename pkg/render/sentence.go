@@ -1,0 +1,65 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Slice says in one sentence what a gang has: "tpu-4x4-2 (pod-a) on node-2, node-3, node-6, node-7".
+func Slice(sets []PodSet) string {
+	var parts []string
+	for _, ps := range sets {
+		var devices, pools []string
+		for _, c := range ps.Claims {
+			for _, d := range c.Devices {
+				devices = append(devices, d.Device)
+				pools = append(pools, d.Pool)
+			}
+		}
+		slices.Sort(pools)
+		part := fmt.Sprintf("%s (%s) on %s", Some(devices), Some(slices.Compact(pools)), Some(ps.Hosts))
+		if len(sets) > 1 {
+			part = ps.Name + ": " + part
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Some joins up to 16 names and counts the rest.
+func Some(names []string) string {
+	const most = 16
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Sentence is one line about a gang.
+func (w Workload) Sentence() string {
+	name := w.Kind + " " + w.Namespace + "/" + w.Name
+	switch w.State {
+	case Reserved:
+		return name + " has its slice: " + w.Message
+	case Fits:
+		return name + " fits: " + w.Message
+	case Refused:
+		return fmt.Sprintf("%s is refused (%s): %s", name, w.Reason, w.Message)
+	case Ignored:
+		return name + " is ignored: " + w.Message
+	default:
+		unsure := ""
+		if !w.Proved {
+			unsure = " (the search was cut short: a place may exist all the same)"
+		}
+		return fmt.Sprintf("%s waits (%s): %s%s", name, w.Reason, w.Message, unsure)
+	}
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
