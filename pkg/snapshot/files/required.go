@@ -1,0 +1,79 @@
+package files
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+)
+
+// required faults what an API server would refuse and what no later step can make sense of. Everything that a driver can
+// do wrong with a pool is left to the inventory: a broken pool is refused, not the files.
+func (r *reader) required(object any, at string) {
+	missing := func(value, field string) {
+		if value == "" {
+			r.fault(join(at, field), "is missing")
+		}
+	}
+	switch o := object.(type) {
+	case *resourcev1.ResourceSlice:
+		missing(o.Spec.Driver, "spec.driver")
+		missing(o.Spec.Pool.Name, "spec.pool.name")
+		for i := range o.Spec.Devices {
+			missing(o.Spec.Devices[i].Name, fmt.Sprintf("spec.devices[%d].name", i))
+		}
+	case *berth.AcceleratorPool:
+		missing(o.Spec.Driver, "spec.driver")
+		r.acceleratorPool(o, at)
+	case *berth.GangReservation:
+		missing(o.Spec.WorkloadRef.Name, "spec.workloadRef.name")
+	case *kueue.LocalQueue:
+		missing(string(o.Spec.ClusterQueue), "spec.clusterQueue")
+	case *kueue.AdmissionCheck:
+		missing(o.Spec.ControllerName, "spec.controllerName")
+	case *kueue.Workload:
+		for i := range o.Spec.PodSets {
+			if o.Spec.PodSets[i].Name == "" {
+				o.Spec.PodSets[i].Name = kueue.DefaultPodSetName
+			}
+		}
+	}
+}
+
+// acceleratorPool repeats the rules of the CRD that decide which hardware counts.
+func (r *reader) acceleratorPool(p *berth.AcceleratorPool, at string) {
+	if s := p.Spec.PoolSelector; s != nil && len(s.Names) == 0 && len(s.Prefixes) == 0 {
+		r.fault(join(at, "spec.poolSelector"), "needs names or prefixes; leave it out to select every pool of the driver")
+	}
+	switch p.Spec.Fence {
+	case "", berth.FenceEnforce, berth.FenceObserve:
+	default:
+		r.fault(join(at, "spec.fence"), fmt.Sprintf("is %q, must be Enforce or Observe", p.Spec.Fence))
+	}
+}
+
+// warn tells what was not looked at.
+func (r *reader) warn(documents int) {
+	o := r.objects
+	if documents == 0 {
+		o.Warnings = append(o.Warnings, "the input holds no object")
+	}
+	if len(r.skipped) > 0 {
+		var what []string
+		for _, name := range slices.Sorted(maps.Keys(r.skipped)) {
+			what = append(what, fmt.Sprintf("%d %s", r.skipped[name], name))
+		}
+		o.Warnings = append(o.Warnings, "not read: "+strings.Join(what, ", "))
+	}
+	if len(o.ResourceSlices) > 0 && len(o.Nodes) == 0 {
+		o.Warnings = append(o.Warnings, "the input holds no Node: every device stands on hosts that do not exist")
+	}
+	if documents > 0 && len(o.ResourceSlices) == 0 {
+		o.Warnings = append(o.Warnings, "the input holds no ResourceSlice: there is no hardware to place anything on")
+	}
+}

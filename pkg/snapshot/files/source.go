@@ -1,0 +1,193 @@
+package files
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Stdin is the path that stands for standard input.
+const Stdin = "-"
+
+// document is one non-empty part of a file.
+type document struct {
+	file  string
+	index int
+	// value is the document as encoding/json decodes it, with numbers as json.Number.
+	value any
+}
+
+// maxFile bounds a file, so that a wrong path such as a device does not fill the memory.
+const maxFile = 512 << 20
+
+// documents reads every document of the paths, in order. A directory stands for its .yaml, .yml and .json files by name,
+// without those of its subdirectories.
+func documents(paths []string, stdin io.Reader) ([]document, Faults) {
+	var docs []document
+	var faults Faults
+	for _, path := range paths {
+		names, err := expand(path)
+		if err != nil {
+			faults = append(faults, Fault{File: path, Message: plain(err)})
+			continue
+		}
+		for _, name := range names {
+			content, err := load(name, stdin)
+			if err != nil {
+				faults = append(faults, Fault{File: name, Message: plain(err)})
+				continue
+			}
+			d, f := parse(name, content)
+			docs, faults = append(docs, d...), append(faults, f...)
+		}
+	}
+	return docs, faults
+}
+
+func expand(path string) ([]string, error) {
+	if path == Stdin {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, ext) {
+			names = append(names, filepath.Join(path, e.Name()))
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("the directory has no .yaml, .yml or .json file")
+	}
+	return names, nil
+}
+
+func load(name string, stdin io.Reader) ([]byte, error) {
+	from := stdin
+	if name != Stdin {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		from = file
+	}
+	if from == nil {
+		return nil, fmt.Errorf("there is no standard input")
+	}
+	content, err := io.ReadAll(io.LimitReader(from, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = fmt.Errorf("the file is larger than %d MiB", maxFile>>20)
+	}
+	return content, err
+}
+
+// plain drops what os says of the operation; the path stands in front already.
+func plain(err error) string {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+// parse splits a file into its documents. A document that cannot be read is a fault and does not hide the others.
+func parse(name string, content []byte) ([]document, Faults) {
+	var docs []document
+	var faults Faults
+	index := 0
+	for _, part := range split(content) {
+		value, empty, err := decode(part.text)
+		if empty {
+			continue
+		}
+		index++
+		if err != nil {
+			// Once more behind as many empty lines as stand above, so that line numbers are those of the file.
+			padded := slices.Concat(bytes.Repeat([]byte("\n"), part.line), part.text)
+			if _, _, again := decode(padded); again != nil {
+				err = again
+			}
+			faults = append(faults, Fault{File: name, Document: index, Message: syntax(err)})
+			continue
+		}
+		docs = append(docs, document{file: name, index: index, value: value})
+	}
+	return docs, faults
+}
+
+type part struct {
+	// line is how many lines of the file stand above.
+	line int
+	text []byte
+}
+
+// split cuts at lines that begin with the document marker "---"; what follows the marker on its line belongs to the
+// document that it begins.
+func split(content []byte) []part {
+	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
+	parts := []part{{}}
+	for line := 0; len(content) > 0; line++ {
+		end := bytes.IndexByte(content, '\n') + 1
+		if end == 0 {
+			end = len(content)
+		}
+		text := content[:end]
+		content = content[end:]
+		if rest, marker := bytes.CutPrefix(text, []byte("---")); marker && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0]))) {
+			parts = append(parts, part{line: line})
+			text = rest
+		}
+		last := &parts[len(parts)-1]
+		last.text = append(last.text, text...)
+	}
+	return parts
+}
+
+// decode reads one document, YAML or JSON. It is empty when it holds nothing but comments.
+func decode(text []byte) (value any, empty bool, err error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, true, nil
+	}
+	raw, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		// JSON may be indented with tabs, which YAML forbids.
+		if !json.Valid(text) {
+			return nil, false, err
+		}
+		raw = text
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return nil, false, err
+	}
+	return value, value == nil, nil
+}
+
+// syntax is the parser's complaint on one line.
+func syntax(err error) string {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: unmarshal errors: ", "yaml: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return cmp.Or(text, "cannot be read")
+}
