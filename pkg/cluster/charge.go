@@ -30,6 +30,28 @@ func Charge(w placement.World, res *berth.GangReservation, g gang.Gang) {
 	}
 }
 
+// ChargeDecision is Charge for a decision that nobody will write down: what a gang would take, held under a name.
+func ChargeDecision(w placement.World, owner string, g gang.Gang, d placement.Decision) {
+	requests := map[string]map[string]int64{}
+	for _, ps := range g.PodSets {
+		requests[ps.Name] = ps.Requests
+	}
+	for _, ps := range d.PodSets {
+		for _, c := range ps.Claims {
+			for _, instance := range c.Instances {
+				for _, dev := range instance.Devices {
+					w.Ledger.Take(ledger.Holding{
+						Owner: owner, Reservation: owner, Pool: dev.Pool, Device: dev.Name, Charge: dev.Charge, Hosts: dev.Hosts,
+					})
+				}
+			}
+		}
+		for rank, host := range ps.Hosts {
+			w.Ledger.Use(host, fmt.Sprintf("%s[%s/%d]", owner, ps.Name, rank), requests[ps.Name])
+		}
+	}
+}
+
 // booking holds a device under the reservation's name: it has no UID before it is written.
 func booking(owner string, d *berth.ReservedDevice) ledger.Holding {
 	h := ledger.Holding{

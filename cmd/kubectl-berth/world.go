@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra"
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	"github.com/berth-dev/berth/pkg/cluster"
+	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/render"
+	"github.com/berth-dev/berth/pkg/snapshot/files"
+)
+
+// world is what the files describe.
+type world struct {
+	placement.World
+	objects *files.Objects
+	lookup  adaptkueue.Lookup
+	queues  adaptkueue.Queues
+	// warnings for people, in the order in which they arise.
+	warnings []string
+}
+
+func newWorld(o *files.Objects) *world {
+	c := cluster.New()
+	w := &world{World: c.World(&o.Snapshot), objects: o, warnings: o.Warnings}
+	w.lookup = adaptkueue.NewLookup(&o.Snapshot, w.Inventory)
+	w.queues = adaptkueue.NewQueues(o.LocalQueues, o.ClusterQueues, o.ResourceFlavors, o.WorkloadPriorityClasses, o.PriorityClasses)
+	w.inspect()
+	return w
+}
+
+// inspect warns of hardware that is there and cannot be used, and of what is taken twice.
+func (w *world) inspect() {
+	managed := dra.NewManaged(w.objects.AcceleratorPools)
+	selects := map[string]bool{}
+	for _, p := range w.Inventory.Pools() {
+		if owner := managed.Owner(p.ID); owner != nil {
+			selects[owner.Name] = true
+		}
+		if p.Problem != nil {
+			w.warn("%s (%s): nothing of it is given out", p.Problem.Message, p.Problem.Code)
+		}
+	}
+	for _, p := range w.objects.AcceleratorPools {
+		if !selects[p.Name] {
+			w.warn("AcceleratorPool %s selects no pool: no ResourceSlice of driver %s matches", p.Name, p.Spec.Driver)
+		}
+	}
+	for _, d := range w.Ledger.Overdrawn() {
+		what := "counter " + d.CounterSet + "/" + d.Counter
+		if d.Device != "" {
+			what = "device " + d.Device
+		}
+		w.warn("more of %s of pool %s is taken than there is (%s)", what, d.Pool, render.Some(d.Owners))
+	}
+	for _, f := range w.objects.CapacityFolds {
+		w.warn("CapacityFold %s: %s", f.Name, noFolds)
+	}
+}
+
+// noFolds is what this release says of a CapacityFold.
+const noFolds = "folds are not computed by this release"
+
+func (w *world) warn(format string, args ...any) {
+	w.warnings = append(w.warnings, fmt.Sprintf(format, args...))
+}
+
+// nodes translates values of the hostname label into names of nodes, where they are known.
+func (w *world) nodes(hostnames []string) []string {
+	byHostname := map[string]string{}
+	for _, name := range w.Inventory.Hosts() {
+		if h, ok := w.Inventory.Host(name); ok && h.Hostname != "" && byHostname[h.Hostname] == "" {
+			byHostname[h.Hostname] = name
+		}
+	}
+	out := make([]string, 0, len(hostnames))
+	for _, h := range hostnames {
+		if name := byHostname[h]; name != "" {
+			h = name
+		}
+		out = append(out, h)
+	}
+	return out
+}
