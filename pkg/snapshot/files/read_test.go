@@ -1,0 +1,202 @@
+package files_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-dev/berth/pkg/snapshot/files"
+)
+
+const node = "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n"
+
+// read reads one text as if it were standard input.
+func read(text string) (*files.Objects, files.Faults) {
+	return files.Read([]string{files.Stdin}, strings.NewReader(text))
+}
+
+// TestFaults has a row for every kind of fault, with all of its words.
+func TestFaults(t *testing.T) {
+	for name, row := range map[string]struct{ text, want string }{
+		"syntax":              {"a: [", "-: document 1: line 1: did not find expected node content"},
+		"syntax, lower down":  {node + "---\n\n\nkind: Node\n\ta: 1\n", "-: document 2: line 8: found a tab character that violates indentation"},
+		"key twice":           {node + "kind: Node\n", `-: document 1: line 4: key "kind" already set in map`},
+		"no object":           {"[1]", "-: document 1: is a list, must be an object"},
+		"nothing said":        {"a: 1", "-: document 1: apiVersion: is missing\n-: document 1: kind: is missing"},
+		"kind is a number":    {"apiVersion: v1\nkind: 3", "-: document 1: kind: is 3, must be a string"},
+		"odd version":         {"apiVersion: a/b/c\nkind: Node", `-: document 1: apiVersion: "a/b/c" is not group/version`},
+		"old version":         {"apiVersion: resource.k8s.io/v1beta2\nkind: ResourceSlice", "-: document 1: apiVersion: resource.k8s.io/v1beta2 ResourceSlice is not read: it must be resource.k8s.io/v1"},
+		"no such kind":        {"apiVersion: berth.dev/v1alpha1\nkind: Pool", "-: document 1: kind: there is no kind Pool in berth.dev/v1alpha1"},
+		"unknown field":       {node + "spec: {podCIDRs: [], podcidr: x, size: 1}", "-: document 1: spec.podcidr: unknown field: it is spelled podCIDR\n-: document 1: spec.size: unknown field"},
+		"string for a list":   {node + "spec: {taints: all}", `-: document 1: spec.taints: is "all", must be a list`},
+		"list for an object":  {node + "spec: []", "-: document 1: spec: is a list, must be an object"},
+		"number for a bool":   {node + "spec: {unschedulable: 1}", "-: document 1: spec.unschedulable: is 1, must be true or false"},
+		"bool for a string":   {node + "spec: {taints: [{key: yes}]}", "-: document 1: spec.taints[0].key: is true, must be a string"},
+		"quantity":            {node + "status: {allocatable: {cpu: many}}", "-: document 1: status.allocatable[cpu]: \"many\" is not a quantity: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"},
+		"quantity, enormous":  {node + "status: {allocatable: {cpu: 1e999999999}}", "-: document 1: status.allocatable[cpu]: the exponent of 1e999999999 is out of range"},
+		"time":                {"apiVersion: v1\nkind: Node\nmetadata: {name: a, creationTimestamp: yesterday}", `-: document 1: metadata.creationTimestamp: "yesterday" is not a time: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`},
+		"fraction":            {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {parallelism: 1.5}", "-: document 1: spec.parallelism: 1.5 is not a whole number in plain digits"},
+		"too large":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {parallelism: 4294967296}", "-: document 1: spec.parallelism: 4294967296 is out of range"},
+		"number as text":      {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {parallelism: '4'}", `-: document 1: spec.parallelism: is "4", must be a number`},
+		"no name":             {"apiVersion: v1\nkind: Node", "-: document 1: metadata.name: is missing"},
+		"namespace":           {"apiVersion: v1\nkind: Node\nmetadata: {name: a, namespace: b}", "-: document 1: metadata.namespace: a Node has no namespace"},
+		"twice":               {node + "---\n" + node, "-: document 2: metadata.name: Node a was given before (-, document 1)"},
+		"slice without":       {"apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: a}\nspec: {devices: [{}]}", "-: document 1: spec.driver: is missing\n-: document 1: spec.pool.name: is missing\n-: document 1: spec.devices[0].name: is missing"},
+		"pool without":        {"apiVersion: berth.dev/v1alpha1\nkind: AcceleratorPool\nmetadata: {name: a}\nspec: {fence: Maybe, poolSelector: {}}", "-: document 1: spec.driver: is missing\n-: document 1: spec.poolSelector: needs names or prefixes; leave it out to select every pool of the driver\n-: document 1: spec.fence: is \"Maybe\", must be Enforce or Observe"},
+		"in a list":           {"apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: a}}, {metadata: {name: a}, size: 1}, 7]\nsize: 2", "-: document 1: size: unknown field\n-: document 1: items[1].size: unknown field\n-: document 1: items[2]: is 7, must be an object"},
+		"list of no list":     {"apiVersion: v1\nkind: List\nitems: all", `-: document 1: items: is "all", must be a list`},
+		"in a JobSet":         {"apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a}\nspec: {replicatedJobs: [{name: w, replicas: two, template: {spec: {paralelism: 1}}}]}", "-: document 1: spec.replicatedJobs[0].replicas: is \"two\", must be a number\n-: document 1: spec.replicatedJobs[0].template.spec.paralelism: unknown field"},
+		"one hides no other":  {"a: [\n---\n" + node + "size: 1", "-: document 1: line 1: did not find expected node content\n-: document 2: size: unknown field"},
+		"whatever it is skip": {"apiVersion: v1\nkind: ConfigMap\ndata: 7", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, faults := read(row.text)
+			if diff := cmp.Diff(row.want, faults.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestForms reads the same object in every form that a file may have.
+func TestForms(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":                   node,
+		"marker first":            "---\n" + node,
+		"marker and comment":      "--- # a node\n" + node + "...\n",
+		"empty documents":         "---\n---\n# nothing\n---\n" + node + "---\n",
+		"byte order mark":         "\xef\xbb\xbf" + node,
+		"carriage returns":        strings.ReplaceAll("---\n"+node+"---\n", "\n", "\r\n"),
+		"List":                    "apiVersion: v1\nkind: List\nmetadata: {}\nitems:\n- " + strings.ReplaceAll(node, "\n", "\n  "),
+		"List in a List":          `{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Node, metadata: {name: a}}]}]}`,
+		"NodeList":                "apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: a}}]",
+		"JSON":                    "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}}",
+		"null stands for nothing": node + "spec: {taints: null, podCIDR: null}\nstatus:\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, faults := read(text)
+			if len(faults) > 0 {
+				t.Fatal(faults)
+			}
+			if len(o.Nodes) != 1 || o.Nodes[0].Name != "a" {
+				t.Errorf("read %d nodes", len(o.Nodes))
+			}
+		})
+	}
+}
+
+// TestCompleted is what a file may leave out.
+func TestCompleted(t *testing.T) {
+	o, faults := read(`
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {capacity: {cpu: "4"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b}
+status: {conditions: [{type: Ready, status: "False"}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s}
+spec: {driver: one.example.com, nodeName: a, pool: {name: p, resourceSliceCount: 1}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {generateName: train-}
+spec: {template: {spec: {containers: []}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {generateName: train-}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: owned}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Workload
+metadata: {name: w, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: owned, uid: known, controller: true}]}
+spec: {podSets: [{count: 1, template: {}}]}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 3
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: skipped}
+`)
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	if cpu := o.Nodes[0].Status.Allocatable.Cpu().String(); cpu != "4" {
+		t.Errorf("allocatable is %s", cpu)
+	}
+	for i, want := range []string{"True", "False"} {
+		if got := string(o.Nodes[i].Status.Conditions[0].Status); got != want {
+			t.Errorf("node %s is Ready %s", o.Nodes[i].Name, got)
+		}
+	}
+	if len(o.AcceleratorPools) != 1 || o.AcceleratorPools[0].Spec.Driver != "one.example.com" {
+		t.Errorf("AcceleratorPools: %v", o.AcceleratorPools)
+	}
+	var names []string
+	for _, s := range o.Submitted {
+		names = append(names, s.GetNamespace()+"/"+s.GetName()+" "+string(s.GetUID()))
+	}
+	want := []string{"default/train-1 file:Job/default/train-1", "default/train-2 file:Job/default/train-2", "default/owned known", "default/w file:Workload/default/w"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
+	}
+	if got := o.Workloads[0].Spec.PodSets[0].Name; got != "main" {
+		t.Errorf("pod set is called %q", got)
+	}
+	if diff := cmp.Diff([]string{"not read: 1 ConfigMap (v1)"}, o.Warnings); diff != "" {
+		t.Error(diff)
+	}
+	if ref := metav1.GetControllerOf(o.Workloads[0]); ref == nil || ref.UID != o.Jobs[2].UID {
+		t.Errorf("the Workload's owner is %v", ref)
+	}
+}
+
+// TestDirectory reads the files of a directory by name, and nothing below it.
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job := func(name string) string { return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + name + "}\n" }
+	write("b.yml", job("second"))
+	write("a.yaml", job("first"))
+	write("c.json", `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "third"}}`)
+	write("notes.txt", "a: [")
+	write("below/d.yaml", job("fourth"))
+	o, faults := files.Read([]string{dir}, nil)
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	var names []string
+	for _, s := range o.Submitted {
+		names = append(names, s.GetName())
+	}
+	if diff := cmp.Diff([]string{"first", "second", "third"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if _, faults = files.Read([]string{filepath.Join(dir, "none"), files.Stdin}, nil); faults.Error() != filepath.Join(dir, "none")+": no such file or directory\n-: there is no standard input" {
+		t.Error(faults)
+	}
+}
