@@ -1,0 +1,46 @@
+package render
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// TestSentences has one line for every state.
+func TestSentences(t *testing.T) {
+	id := inventory.PoolID{Driver: "d", Name: "pod-a"}
+	fits := placement.Decision{Proved: true, PodSets: []placement.PodSet{{Name: "main", Hosts: []string{"n1", "n2"}, Claims: []placement.Claim{{
+		PodClaim: "tpu", PodsPerClaim: 2, Instances: []placement.Instance{{Devices: []placement.Device{{Request: "r", Pool: id, Name: "dev", Hosts: []string{"n1", "n2"}}}}},
+	}}}}}
+	two := fits
+	two.PodSets = append(two.PodSets, two.PodSets[0])
+	two.PodSets[1].Name = "more"
+	waits := placement.Decision{Proved: false, Refusal: &reason.Refusal{Code: reason.NoFreeSlice, Message: "none is free"}}
+	refused := placement.Decision{Proved: true, Refusal: &reason.Refusal{Code: reason.NotDivisible, Message: "5 pods"}}
+	w := NewWorkload("Job", "ns", "train")
+	for _, row := range []struct {
+		w    Workload
+		want string
+	}{
+		{w.Decide(fits), "Job ns/train fits: dev (pod-a) on n1, n2"},
+		{w.Decide(two), "Job ns/train fits: main: dev (pod-a) on n1, n2; more: dev (pod-a) on n1, n2"},
+		{w.Reserve(PodSets(fits)), "Job ns/train has its slice: dev (pod-a) on n1, n2"},
+		{w.Decide(waits), "Job ns/train waits (NoFreeSlice): none is free (the search was cut short: a place may exist all the same)"},
+		{w.Decide(refused), "Job ns/train is refused (NotDivisible): 5 pods"},
+		{w.Ignore("Finished", "it has ended"), "Job ns/train is ignored: it has ended"},
+	} {
+		if got := row.w.Sentence(); got != row.want {
+			t.Errorf("got  %s\nwant %s", got, row.want)
+		}
+	}
+	var names []string
+	for i := range 18 {
+		names = append(names, fmt.Sprint(i))
+	}
+	if got, want := Some(names), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 and 2 more"; got != want {
+		t.Errorf("got %s", got)
+	}
+}
