@@ -28,10 +28,19 @@ type candidate struct {
 	ended bool
 }
 
-// owner is who creates a Workload's pods.
+// ownerKey is who creates a Workload's pods.
 type ownerKey struct {
-	kind, namespace, name string
-	uid                   types.UID
+	apiVersion, kind, namespace, name string
+	uid                               types.UID
+}
+
+func keyOf(namespace string, ref *metav1.OwnerReference) ownerKey {
+	return ownerKey{ref.APIVersion, ref.Kind, namespace, ref.Name, ref.UID}
+}
+
+// apiVersion of a kind.
+func apiVersion(gvk metav1.GroupVersionKind) string {
+	return metav1.GroupVersion{Group: gvk.Group, Version: gvk.Version}.String()
 }
 
 var (
@@ -46,7 +55,7 @@ func (w *world) candidates() []candidate {
 	for _, wl := range w.objects.Workloads {
 		prebuilt[types.NamespacedName{Namespace: wl.Namespace, Name: wl.Name}] = wl
 		if ref := metav1.GetControllerOf(wl); ref != nil {
-			key := ownerKey{ref.Kind, wl.Namespace, ref.Name, ref.UID}
+			key := keyOf(wl.Namespace, ref)
 			// Of several the one that has not ended counts: Kueue makes a new Workload when a Job changes.
 			if old := workloads[key]; old == nil || workload.IsFinished(old) {
 				workloads[key] = wl
@@ -54,8 +63,8 @@ func (w *world) candidates() []candidate {
 		}
 	}
 	owners := map[*kueue.Workload]metav1.Object{}
-	workloadOf := func(object metav1.Object, kind string) *kueue.Workload {
-		wl := workloads[ownerKey{kind, object.GetNamespace(), object.GetName(), object.GetUID()}]
+	workloadOf := func(object metav1.Object, kind metav1.GroupVersionKind) *kueue.Workload {
+		wl := workloads[ownerKey{apiVersion(kind), kind.Kind, object.GetNamespace(), object.GetName(), object.GetUID()}]
 		if name := object.GetLabels()[constants.PrebuiltWorkloadLabel]; wl == nil && name != "" {
 			wl = prebuilt[types.NamespacedName{Namespace: object.GetNamespace(), Name: name}]
 		}
@@ -64,11 +73,11 @@ func (w *world) candidates() []candidate {
 	for _, object := range w.objects.Submitted {
 		switch o := object.(type) {
 		case *batchv1.Job:
-			if wl := workloadOf(o, kindJob.Kind); wl != nil && !partOfJobSet(o) {
+			if wl := workloadOf(o, kindJob); wl != nil && !partOfJobSet(o) {
 				owners[wl] = o
 			}
 		case *files.JobSet:
-			if wl := workloadOf(o, kindJobSet.Kind); wl != nil {
+			if wl := workloadOf(o, kindJobSet); wl != nil {
 				owners[wl] = o
 			}
 		}
@@ -91,10 +100,10 @@ func (w *world) candidates() []candidate {
 		switch o := object.(type) {
 		case *batchv1.Job:
 			if !partOfJobSet(o) {
-				out = append(out, w.ofJob(o, workloadOf(o, kindJob.Kind)))
+				out = append(out, w.ofJob(o, workloadOf(o, kindJob)))
 			}
 		case *files.JobSet:
-			out = append(out, ofJobSet(o, workloadOf(o, kindJobSet.Kind)))
+			out = append(out, ofJobSet(o, workloadOf(o, kindJobSet)))
 		case *kueue.Workload:
 			if c, ok := w.ofWorkload(o, workloads); ok {
 				out = append(out, c)
@@ -148,10 +157,10 @@ func (w *world) ofWorkload(wl *kueue.Workload, current map[ownerKey]*kueue.Workl
 	c := candidate{kind: "Workload", namespace: wl.Namespace, name: wl.Name, workload: wl}
 	ref := metav1.GetControllerOf(wl)
 	if ref != nil {
-		if newest := current[ownerKey{ref.Kind, wl.Namespace, ref.Name, ref.UID}]; newest != wl && workload.IsFinished(wl) {
+		if newest := current[keyOf(wl.Namespace, ref)]; newest != wl && workload.IsFinished(wl) {
 			return c, false
 		}
-		if ref.Kind != kindJob.Kind {
+		if ref.Kind != kindJob.Kind || ref.APIVersion != apiVersion(kindJob) {
 			return c, true
 		}
 	}

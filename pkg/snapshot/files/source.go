@@ -3,7 +3,6 @@ package files
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 )
 
@@ -115,21 +115,20 @@ func parse(name string, content []byte) ([]document, Faults) {
 	var faults Faults
 	index := 0
 	for _, part := range split(content) {
-		value, empty, err := decode(part.text)
-		if empty {
-			continue
+		values, err := decode(part.text)
+		for _, value := range values {
+			index++
+			docs = append(docs, document{file: name, index: index, value: value})
 		}
-		index++
 		if err != nil {
 			// Once more behind as many empty lines as stand above, so that line numbers are those of the file.
 			padded := slices.Concat(bytes.Repeat([]byte("\n"), part.line), part.text)
-			if _, _, again := decode(padded); again != nil {
+			if _, again := decode(padded); again != nil {
 				err = again
 			}
+			index++
 			faults = append(faults, Fault{File: name, Document: index, Message: syntax(err)})
-			continue
 		}
-		docs = append(docs, document{file: name, index: index, value: value})
 	}
 	return docs, faults
 }
@@ -141,7 +140,7 @@ type part struct {
 }
 
 // split cuts at lines that begin with the document marker "---"; what follows the marker on its line belongs to the
-// document that it begins.
+// document that it begins. A line "..." ends a document.
 func split(content []byte) []part {
 	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
 	parts := []part{{}}
@@ -152,9 +151,12 @@ func split(content []byte) []part {
 		}
 		text := content[:end]
 		content = content[end:]
-		if rest, marker := bytes.CutPrefix(text, []byte("---")); marker && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0]))) {
-			parts = append(parts, part{line: line})
-			text = rest
+		for _, marker := range []string{"---", "..."} {
+			if rest, cut := bytes.CutPrefix(text, []byte(marker)); cut && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0]))) {
+				parts = append(parts, part{line: line})
+				text = rest
+				break
+			}
 		}
 		last := &parts[len(parts)-1]
 		last.text = append(last.text, text...)
@@ -162,25 +164,49 @@ func split(content []byte) []part {
 	return parts
 }
 
-// decode reads one document, YAML or JSON. It is empty when it holds nothing but comments.
-func decode(text []byte) (value any, empty bool, err error) {
-	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, true, nil
+// decode reads one part: a YAML document, or JSON objects one after the other. There are no values in one that holds
+// nothing but comments. Of JSON the objects before an error are returned.
+func decode(text []byte) ([]any, error) {
+	trimmed := bytes.TrimSpace(text)
+	if len(trimmed) == 0 {
+		return nil, nil
+	}
+	if trimmed[0] == '{' {
+		// What kubectl writes as JSON is read as such: that is faster, and tabs are allowed.
+		values, err := decodeJSON(trimmed)
+		if err == nil || len(values) > 0 || errors.As(err, &keyTwice{}) {
+			return values, err
+		}
+		// The YAML parser below would stop after the closing brace and not say so.
+		if err := alone(text); err != nil {
+			return nil, err
+		}
 	}
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		// JSON may be indented with tabs, which YAML forbids.
-		if !json.Valid(text) {
-			return nil, false, err
+		return nil, err
+	}
+	values, err := decodeJSON(raw)
+	if len(values) == 1 && values[0] == nil {
+		values = nil
+	}
+	return values, err
+}
+
+// alone fails when a second document follows the first.
+func alone(text []byte) error {
+	d := yamlv3.NewDecoder(bytes.NewReader(text))
+	var first, second yamlv3.Node
+	if err := d.Decode(&first); err != nil {
+		return err
+	}
+	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = errors.New("a second object follows without --- above it")
 		}
-		raw = text
+		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&value); err != nil {
-		return nil, false, err
-	}
-	return value, value == nil, nil
+	return nil
 }
 
 // syntax is the parser's complaint on one line.
