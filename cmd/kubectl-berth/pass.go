@@ -51,19 +51,16 @@ func (w *world) pass(order string) []outcome {
 		case order == orderLine:
 			waiting = append(waiting, o)
 		default:
-			d := placer.Place(o.gang, w.World)
+			d := w.placer.Place(o.gang, w.World)
 			outcomes = append(outcomes, w.settle(o, d))
 		}
 	}
 	return append(outcomes, w.inLine(waiting)...)
 }
 
-// placer decides as the controller does.
-var placer placement.Placer = placement.FirstFit{}
-
 // settle reports a decision and charges it.
 func (w *world) settle(o outcome, d placement.Decision) outcome {
-	o.report = o.report.Decide(d)
+	o.report = o.report.Decide(d, w.Inventory)
 	if d.Fits() {
 		cluster.ChargeDecision(w.World, o.title(), o.gang, d)
 	}
@@ -151,7 +148,7 @@ func (w *world) inLine(waiting []outcome) []outcome {
 	}
 	take := func(e line.Entry, d placement.Decision) { byUID[e.Gang.UID] = w.settle(byUID[e.Gang.UID], d) }
 	var out []outcome
-	for _, result := range line.Pass(entries, w.hostsHeld(), w.World, placer, take) {
+	for _, result := range line.Pass(entries, w.hostsHeld(), w.World, w.placer, take) {
 		o := byUID[result.Entry.Gang.UID]
 		if !result.Decision.Fits() {
 			o = w.settle(o, result.Decision)

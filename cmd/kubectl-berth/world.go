@@ -14,6 +14,8 @@ import (
 // world is what the files describe.
 type world struct {
 	placement.World
+	// placer is the controller's.
+	placer  placement.Placer
 	objects *files.Objects
 	lookup  adaptkueue.Lookup
 	queues  adaptkueue.Queues
@@ -23,7 +25,7 @@ type world struct {
 
 func newWorld(o *files.Objects) *world {
 	c := cluster.New()
-	w := &world{World: c.World(&o.Snapshot), objects: o, warnings: o.Warnings}
+	w := &world{World: c.World(&o.Snapshot), placer: placement.NewScored(0), objects: o, warnings: o.Warnings}
 	w.lookup = adaptkueue.NewLookup(&o.Snapshot, w.Inventory)
 	w.queues = adaptkueue.NewQueues(o.LocalQueues, o.ClusterQueues, o.ResourceFlavors, o.WorkloadPriorityClasses, o.PriorityClasses)
 	w.inspect()

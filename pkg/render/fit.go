@@ -1,6 +1,9 @@
 package render
 
 import (
+	"slices"
+
+	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 )
@@ -55,7 +58,7 @@ type Workload struct {
 	// Proved is false when a budget ended the search, so that the answer is not the last word.
 	Proved  bool     `json:"proved"`
 	PodSets []PodSet `json:"podSets"`
-	// Score of the choice; higher leaves more for others. Scores compare within one report only.
+	// Score is what the choice costs everybody else, in hosts of the class in greatest demand; the lowest is taken.
 	Score float64 `json:"score"`
 	// Destroys counts, by DeviceClass, the free devices that the choice makes unavailable beside its own.
 	Destroys map[string]int `json:"destroys"`
@@ -134,15 +137,31 @@ func (w Workload) Reserve(sets []PodSet) Workload {
 	return w
 }
 
-// Decide takes over a decision.
-func (w Workload) Decide(d placement.Decision) Workload {
+// Decide takes over a decision that was made on an inventory.
+func (w Workload) Decide(d placement.Decision, inv *inventory.Inventory) Workload {
 	if !d.Fits() {
 		return w.Refuse(d.Refusal, d.Proved)
 	}
 	w.State, w.Fits, w.Proved = Fits, true, d.Proved
 	w.PodSets = PodSets(d)
 	w.Message = Slice(w.PodSets)
+	w.Score, w.Destroys = d.Score, counts(d.Destroys)
+	for _, r := range d.RunnersUp {
+		up := RunnerUp{Devices: []string{r.Pool.Name + "/" + r.Name}, Hosts: []string{}, Score: r.Score, Destroys: counts(r.Destroys)}
+		if dev := inv.Device(r.Pool, r.Name); dev != nil {
+			up.Hosts = slices.Clone(dev.Hosts)
+		}
+		w.RunnersUp = append(w.RunnersUp, up)
+	}
 	return w
+}
+
+// counts is the map itself, or an empty one instead of nil.
+func counts(m map[string]int) map[string]int {
+	if m == nil {
+		return map[string]int{}
+	}
+	return m
 }
 
 // PodSets of a decision that fits.

@@ -25,11 +25,11 @@ func TestSentences(t *testing.T) {
 		w    Workload
 		want string
 	}{
-		{w.Decide(fits), "Job ns/train fits: dev (pod-a) on n1, n2"},
-		{w.Decide(two), "Job ns/train fits: main: dev (pod-a) on n1, n2; more: dev (pod-a) on n1, n2"},
+		{w.Decide(fits, nil), "Job ns/train fits: dev (pod-a) on n1, n2"},
+		{w.Decide(two, nil), "Job ns/train fits: main: dev (pod-a) on n1, n2; more: dev (pod-a) on n1, n2"},
 		{w.Reserve(PodSets(fits)), "Job ns/train has its slice: dev (pod-a) on n1, n2"},
-		{w.Decide(waits), "Job ns/train waits (NoFreeSlice): none is free (the search was cut short: a place may exist all the same)"},
-		{w.Decide(refused), "Job ns/train is refused (NotDivisible): 5 pods"},
+		{w.Decide(waits, nil), "Job ns/train waits (NoFreeSlice): none is free (the search was cut short: a place may exist all the same)"},
+		{w.Decide(refused, nil), "Job ns/train is refused (NotDivisible): 5 pods"},
 		{w.Ignore("Finished", "it has ended"), "Job ns/train is ignored: it has ended"},
 	} {
 		if got := row.w.Sentence(); got != row.want {
