@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	calculator "github.com/berth-dev/berth/pkg/capacity"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/reason"
@@ -30,8 +31,9 @@ func capacity(command *cobra.Command, o *options) error {
 
 func (w *world) capacity() render.CapacityReport {
 	r := render.NewCapacityReport(w.warnings, nil)
+	calculate, unheld := &calculator.Calculator{}, w.unheld()
 	for _, class := range w.Inventory.Classes() {
-		r.Classes = append(r.Classes, w.class(class)...)
+		r.Classes = append(r.Classes, w.class(calculate, unheld, class))
 	}
 	slices.SortStableFunc(r.Classes, func(a, b render.ClassCapacity) int {
 		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), inventory.Natural(a.DeviceClass, b.DeviceClass))
@@ -46,38 +48,31 @@ func (w *world) capacity() render.CapacityReport {
 	return r
 }
 
-// class counts the devices of a class, apart for each number of hosts that they span.
-func (w *world) class(class *inventory.Class) []render.ClassCapacity {
-	spans := map[int][]*inventory.Device{}
-	for _, d := range class.Devices {
-		spans[len(d.Hosts)] = append(spans[len(d.Hosts)], d)
+// class counts the devices of a class: as things are, and as if nothing were held.
+func (w *world) class(calculate *calculator.Calculator, unheld *ledger.Ledger, class *inventory.Class) render.ClassCapacity {
+	now, ever := calculate.Of(w.Inventory, w.Ledger, class.Name), calculate.Of(w.Inventory, unheld, class.Name)
+	c := render.ClassCapacity{
+		DeviceClass: class.Name, Devices: now.Devices, Usable: now.Usable, Free: now.Free,
+		Shares: ever.Together, FreeShares: now.Together, Proved: now.Proved && ever.Proved,
 	}
-	if len(spans) == 0 {
-		// Every device that it selects is in a pool that cannot be used.
-		spans[0] = nil
+	for _, span := range class.Spans() {
+		c.Hosts = max(c.Hosts, span.Hosts)
 	}
-	empty := ledger.New(w.Inventory)
-	var out []render.ClassCapacity
-	for hosts, devices := range spans {
-		c := render.ClassCapacity{DeviceClass: class.Name, Hosts: hosts, Devices: len(devices)}
-		var usable, free []*inventory.Device
-		for _, d := range devices {
-			if !w.usable(d) {
-				continue
-			}
-			usable = append(usable, d)
-			if w.Ledger.Free(d) {
-				free = append(free, d)
-			}
+	for _, devices := range now.Largest {
+		c.DisjointFree += len(devices)
+	}
+	return c
+}
+
+// unheld is the ledger of a world in which nothing is held; what is quarantined stays out of use.
+func (w *world) unheld() *ledger.Ledger {
+	l := ledger.New(w.Inventory)
+	for _, r := range w.objects.Reservations {
+		for _, q := range r.Status.Quarantine {
+			l.Quarantine(inventory.PoolID{Driver: q.Driver, Name: q.Pool}, q.Node)
 		}
-		c.Usable, c.Free = len(usable), len(free)
-		atOnce, proved := largestSet(empty, usable)
-		disjoint, provedToo := largestSet(w.Ledger, free)
-		c.DisjointFree, c.Shares, c.FreeShares = disjoint, hosts*atOnce, hosts*disjoint
-		c.Proved = proved && provedToo
-		out = append(out, c)
 	}
-	return out
+	return l
 }
 
 // usable reports whether the hardware of a device is well, whoever holds it.

@@ -9,8 +9,7 @@ import (
 type CapacityReport struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Classes that select managed devices, largest first. A class whose devices span different numbers of hosts has one
-	// entry for each number.
+	// Classes that select managed devices, largest first.
 	Classes []ClassCapacity `json:"classes"`
 	// Folds are the CapacityFolds of the input.
 	Folds []FoldCapacity `json:"folds"`
@@ -24,11 +23,12 @@ type CapacityReport struct {
 // ClassCapacity counts the devices of one shape. Only pools that are complete and valid count.
 type ClassCapacity struct {
 	DeviceClass string `json:"deviceClass"`
-	// Hosts that one device spans.
+	// Hosts that one device spans; where devices of the class differ, the largest number. Shares then count the hosts of
+	// each device.
 	Hosts int `json:"hosts"`
-	// Devices that are published.
+	// Devices that are published and can be reserved at all.
 	Devices int `json:"devices"`
-	// Usable devices: not tainted, every host there, Ready and schedulable.
+	// Usable devices: not tainted, every host there, Ready and schedulable, none quarantined.
 	Usable int `json:"usable"`
 	// Free devices: usable, and nothing of them is held. They may overlap.
 	Free int `json:"free"`
