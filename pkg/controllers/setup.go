@@ -42,7 +42,7 @@ func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 		return err
 	}
 	if err := line.Setup(mgr, &own, line.Options{
-		Placer: placement.FirstFit{}, Board: board, Backoff: backoff, Cluster: world, TaintRules: taintRules,
+		Placer: placement.NewScored(0), Board: board, Backoff: backoff, Cluster: world, TaintRules: taintRules,
 		Probed: fence.Probed(), NotFenced: fence.NotInForce, Unfenced: fence.Unfenced, Wake: fence.Changed(),
 	}); err != nil {
 		return err
