@@ -21,6 +21,7 @@ type Hold struct {
 	forward bool
 	settled bool
 	stopped bool
+	status  int
 	err     error
 }
 
@@ -54,6 +55,13 @@ func (h *Hold) Write() Write {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.write
+}
+
+// Status is the HTTP status that the API server answered the write with; 0 before Done and for a write that was dropped.
+func (h *Hold) Status() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.status
 }
 
 // Err returns why the write could not be held or the process not be stopped or continued.
@@ -115,7 +123,12 @@ func (h *Hold) fail(err error) {
 	close(h.done)
 }
 
-func (h *Hold) finished() { close(h.done) }
+func (h *Hold) finished(status int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status = status
+	close(h.done)
+}
 
 func (p *Proxy) releaseAll() {
 	p.writes.mu.Lock()

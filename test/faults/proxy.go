@@ -140,14 +140,30 @@ func (p *Proxy) handler(forward http.Handler) http.Handler {
 		// It must be a context that can end: given one that cannot, ReverseProxy asks the connection instead.
 		r = r.WithContext(ctx)
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		if hold.wait(write) {
-			forward.ServeHTTP(w, r)
-		} else {
+		if !hold.wait(write) {
 			w.WriteHeader(http.StatusBadGateway)
+			hold.finished(0)
+			return
 		}
-		hold.finished()
+		noting := &statusWriter{ResponseWriter: w}
+		forward.ServeHTTP(noting, r)
+		hold.finished(noting.status)
 	})
 }
+
+// statusWriter notes the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets the reverse proxy flush.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // count registers a write and returns the hold that waits for it.
 func (p *Proxy) count(write *Write) *Hold {

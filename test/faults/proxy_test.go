@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -96,6 +97,9 @@ func TestHeldWriteIsForwardedAfterItsSenderGaveUp(t *testing.T) {
 	await(t, "forwarding", hold.Done())
 	if !f.exists(t, "second") {
 		t.Error("the write was lost with its sender")
+	}
+	if got := hold.Status(); got != http.StatusCreated {
+		t.Errorf("the held write was answered with status %d", got)
 	}
 
 	dropped := proxy.HoldNth(1, 0, nil)

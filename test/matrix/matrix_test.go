@@ -1,0 +1,122 @@
+package matrix
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/berth-dev/berth/test/faults"
+)
+
+// lanes is how many cells a batch has. All cells of one site and one takeover fit into one.
+const lanes = 18
+
+func TestFaultMatrix(t *testing.T) {
+	w := newWorld(t, lanes)
+	log := &journal{}
+	leader := w.start(log)
+	must(t, await(t.Context(), "leading", leader.leads))
+
+	var sites []faults.Site
+	t.Run("without faults", func(t *testing.T) { sites = w.record(t, leader, log) })
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv(envSeed), "1"), 10, 64)
+	must(t, err)
+	cells := cellsToPlay(sites, os.Getenv(envCells), seed)
+	if len(cells) == 0 {
+		t.Fatal("there are no cells")
+	}
+	t.Logf("%d cells, seed %d", len(cells), seed)
+
+	void := 0
+	// Kubernetes looks again only after seconds whether a namespace is empty, so that is awaited in the end.
+	var deleted []string
+	for n, some := range batches(cells) {
+		how := some[0].takeover
+		t.Run(fmt.Sprintf("%s %d", how, n), func(t *testing.T) {
+			b := w.newBatch(t, fmt.Sprintf("m%02d", n), leader, log)
+			defer func() {
+				leader = b.successor
+				for _, p := range b.cells {
+					if p.void {
+						void++
+					}
+					if p.accident == namespaceDeleted {
+						deleted = append(deleted, p.namespace)
+					}
+				}
+			}()
+			// In every other batch the stand-by knows nothing of the gangs; in the rest it knows them up to the first fault.
+			b.play(t, some, how, n%2 == 0)
+		})
+		// Whatever happened to one batch, the next begins with a leader and free hardware.
+		if leader.dead() {
+			leader = w.start(log)
+		}
+		must(t, await(t.Context(), "leading", leader.leads))
+		must(t, await(t.Context(), "freeing the hardware", w.free))
+	}
+	must(t, await(t.Context(), "the end of the namespaces", w.withoutNamespaces(deleted)))
+	t.Logf("in %d of %d cells the accident had nothing to happen to", void, len(cells))
+}
+
+// batches are cells of one takeover each, as many as there are lanes.
+func batches(cells []cell) [][]cell {
+	var all [][]cell
+	for _, how := range []takeover{restart, laggard, survives} {
+		of := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.takeover != how })
+		all = slices.AppendSeq(all, slices.Chunk(of, lanes))
+	}
+	return all
+}
+
+// record runs gangs without faults and returns the writes that each of them takes.
+func (w *world) record(t *testing.T, leader *incarnation, log *journal) []faults.Site {
+	b := w.newBatch(t, "fine", leader, log)
+	ctx := t.Context()
+	cells := make([]cell, lanes)
+	for i := range cells {
+		cells[i].accident = nothing
+	}
+	defer func() { must(t, b.clear(context.WithoutCancel(ctx))) }()
+	must(t, b.prepare(ctx, cells, func(cell) []faults.Fault { return nil }))
+	must(t, b.submit(ctx))
+	b.settle(ctx)
+	b.judge(ctx)
+	var sites []faults.Site
+	for _, site := range b.cells[0].plan.Record() {
+		everywhere := true
+		for _, p := range b.cells {
+			everywhere = everywhere && slices.Contains(p.plan.Record(), site)
+		}
+		if everywhere {
+			sites = append(sites, site)
+		}
+	}
+	t.Logf("each gang takes %d writes: %v", len(sites), sites)
+	return sites
+}
+
+// play plays cells of one takeover.
+func (b *batch) play(t *testing.T, cells []cell, how takeover, early bool) {
+	ctx := t.Context()
+	defer func() { must(t, b.clear(context.WithoutCancel(ctx))) }()
+	err := b.lead(ctx, cells, how, early)
+	for tries := 1; errors.Is(err, errLost) && tries < 3; tries++ {
+		t.Log("once more:", err)
+		must(t, b.clear(ctx))
+		err = b.lead(ctx, cells, how, early)
+	}
+	must(t, err)
+	if how == survives {
+		must(t, b.befall(ctx))
+	} else {
+		must(t, b.succeed(ctx, how))
+	}
+	b.settle(ctx)
+	b.judge(ctx)
+}
