@@ -12,7 +12,7 @@ COPY config config
 COPY pkg pkg
 ARG RELEASE=
 # No shell, no C library: CGO_ENABLED=0 makes the program stand alone.
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.release=$RELEASE" -o /berth-controller ./cmd/berth-controller
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X github.com/berth-dev/berth/cmd/internal/release.version=$RELEASE" -o /berth-controller ./cmd/berth-controller
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/berth-dev/berth/cmd/internal/release"
 	configv1alpha1 "github.com/berth-dev/berth/pkg/api/config/v1alpha1"
 	"github.com/berth-dev/berth/pkg/controllers"
 	"github.com/berth-dev/berth/pkg/observability"
@@ -50,7 +51,7 @@ func newCommand(logs io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use:           "berth-controller",
 		Short:         "Reserve whole slices of accelerators for gangs",
-		Version:       version(),
+		Version:       release.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(command *cobra.Command, args []string) error {
@@ -94,7 +95,7 @@ func serve(ctx context.Context, configFile, kubeconfig string, logs io.Writer) e
 		return fmt.Errorf("naming this process: %w", err)
 	}
 
-	log.Info("Starting", "version", version(), "apiServer", connection.Host)
+	log.Info("Starting", "version", release.Version(), "apiServer", connection.Host)
 	controller, err := controllers.New(controllers.Options{
 		REST:     connection,
 		Config:   config,

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/berth-dev/berth/cmd/internal/release"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -27,7 +29,7 @@ clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]}`)
 		code   int
 		output string
 	}{
-		"version":            {[]string{"--version"}, exitOK, version() + "\n"},
+		"version":            {[]string{"--version"}, exitOK, release.Version() + "\n"},
 		"help":               {[]string{"--help"}, exitOK, "--kubeconfig"},
 		"unknown flag":       {[]string{"--fast"}, exitUsage, "unknown flag: --fast"},
 		"argument":           {[]string{"now"}, exitUsage, `unknown command "now"`},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-dev/berth/cmd/internal/release"
 	"github.com/berth-dev/berth/pkg/snapshot/files"
 )
 
@@ -60,7 +61,7 @@ func newCommand() *cobra.Command {
 		Short: "Ask offline what Berth would do",
 		Long: "Ask offline what Berth would do with the objects in some files: ResourceSlices and DeviceClasses, Nodes and Pods,\n" +
 			"ResourceClaims and their templates, AcceleratorPools, GangReservations, Kueue's objects, Jobs and JobSets.",
-		Version:       version(),
+		Version:       release.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -15,7 +16,16 @@ import (
 
 var shared = cluster.Shared{Options: cluster.Options{Without: cluster.OnlyAPIServer}}
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) {
+	if kubeconfig := os.Getenv(childConfig); kubeconfig != "" {
+		if err := writeUntilConflict(kubeconfig); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(shared.Main(m))
+}
 
 const limit = 20 * time.Second
 

@@ -117,24 +117,28 @@ func TestHeldWriteIsForwardedAfterItsSenderGaveUp(t *testing.T) {
 // childConfig names, to this test binary started as a child, the kubeconfig of the writer it plays.
 const childConfig = "BERTH_FAULTS_CHILD"
 
-// TestChildWriter is the separately running controller of the next test: it writes until it meets a conflict.
-func TestChildWriter(t *testing.T) {
-	path := os.Getenv(childConfig)
-	if path == "" {
-		t.Skip("only as a child of TestOldLeaderIsStoppedAtAWriteAndThawedAfterTakeover")
+// writeUntilConflict is the separately running controller of the next test; TestMain calls it in a child process.
+func writeUntilConflict(kubeconfig string) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
 	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", path)
-	must(t, err)
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
 	cm := &corev1.ConfigMap{}
-	c := newClient(t, cfg)
 	for i := 0; ; i++ {
-		must(t, c.Get(t.Context(), client.ObjectKey{Namespace: "proxy-stop", Name: "a"}, cm))
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "proxy-stop", Name: "a"}, cm); err != nil {
+			return err
+		}
 		cm.Data = map[string]string{"by": "old leader", "turn": fmt.Sprint(i)}
-		if err := c.Update(t.Context(), cm); apierrors.IsConflict(err) {
+		if err := c.Update(ctx, cm); apierrors.IsConflict(err) {
 			fmt.Println("met a conflict")
-			return
+			return nil
 		} else if err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
 }
@@ -147,7 +151,7 @@ func TestOldLeaderIsStoppedAtAWriteAndThawedAfterTakeover(t *testing.T) {
 	must(t, shared.ForTest(t).WriteKubeconfig(path, proxy.Config(f.cfg)))
 
 	var output strings.Builder
-	child := exec.CommandContext(f.ctx, os.Args[0], "-test.run=^TestChildWriter$", "-test.v")
+	child := exec.CommandContext(f.ctx, os.Args[0])
 	child.Env = append(os.Environ(), childConfig+"="+path)
 	child.Stdout, child.Stderr = &output, &output
 	gate := proxy.HoldNth(1, 0, nil) // so that the pid is known before the write that counts

@@ -1,0 +1,2 @@
+// Package release says which build a command is.
+package release
