@@ -41,6 +41,9 @@ type played struct {
 	cell
 	*gang
 	plan *faults.Plan
+	// evicted: the gang was whole and its claim was deleted, after so many writes.
+	evicted   bool
+	evictedAt int
 	// void: the accident had nothing to happen to.
 	void bool
 	// released: the ClusterQueue is no longer held.
@@ -125,6 +128,7 @@ func (b *batch) prepare(ctx context.Context, cells []cell, fault func(cell) []fa
 	for i, c := range cells {
 		p := &played{cell: c, gang: b.newGang(fmt.Sprintf("%s-%d-%02d", b.name, b.tries, i), lane(i), wholeClass, gangSize)}
 		p.plan = faults.NewPlan(fault(c)...)
+		p.whenWhole = p.play
 		b.leader.plan(p.namespace, p.plan)
 		b.cells = append(b.cells, p)
 	}
@@ -162,7 +166,7 @@ func (b *batch) strike(ctx context.Context, first func()) error {
 			}
 			reservation, err := p.whole(ctx)
 			if err == nil {
-				err = errors.Join(p.end(ctx, reservation), errors.New("it runs whole"))
+				err = errors.Join(p.goOn(ctx, reservation), errors.New("it runs whole"))
 			}
 			return fmt.Errorf("%s at %s: %w", p.namespace, p.site, errors.Join(err, p.count(ctx)))
 		})
@@ -232,6 +236,16 @@ func (b *batch) settle(ctx context.Context) {
 	b.note("settled")
 }
 
+// play tells the cell's story, from the moment at which the gang is whole.
+func (p *played) play(ctx context.Context, reservation string) error {
+	if p.site.story == ends || p.evicted {
+		return p.end(ctx, reservation)
+	}
+	p.evicted, p.evictedAt = true, len(p.plan.Record())
+	_, err := p.gang.befall(ctx, claimDeleted)
+	return err
+}
+
 // step brings a cell nearer to its end; it returns nil there.
 func (p *played) step(ctx context.Context) error {
 	if err := p.count(ctx); err != nil {
@@ -257,7 +271,7 @@ func (p *played) step(ctx context.Context) error {
 // judge reports each cell and looks whether the hardware is free.
 func (b *batch) judge(ctx context.Context) {
 	for _, p := range b.cells {
-		if p.err == nil && p.accident == nothing {
+		if p.err == nil && p.accident == nothing && p.site.story == ends {
 			p.err = p.undisturbed(ctx)
 		}
 		b.t.Run(p.cell.String(), func(t *testing.T) {

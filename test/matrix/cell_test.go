@@ -2,9 +2,41 @@ package matrix
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/berth-dev/berth/test/faults"
 )
+
+// story is how the slice of a gang comes to be given back.
+type story string
+
+const (
+	// ends: the gang runs to its end.
+	ends story = "ends"
+	// evicted: its claim is deleted by hand while it runs, so it is evicted as a whole, and then runs to its end.
+	evicted story = "evicted"
+)
+
+// site is one write of a story.
+type site struct {
+	story
+	faults.Site
+}
+
+func (s site) String() string {
+	if s.story == ends {
+		return s.Site.String()
+	}
+	return string(s.story) + ": " + s.Site.String()
+}
+
+// accidents are those that can happen to a gang at the site. In the other story the claim is deleted already.
+func (s site) accidents() []accident {
+	if s.story == ends {
+		return accidents
+	}
+	return slices.DeleteFunc(slices.Clone(accidents), func(a accident) bool { return a == claimDeleted })
+}
 
 // takeover is what becomes of the process that was struck.
 type takeover string
@@ -34,7 +66,7 @@ var accidents = []accident{nothing, workloadDeleted, jobDeleted, namespaceDelete
 
 // cell is one field of the matrix.
 type cell struct {
-	site     faults.Site
+	site     site
 	kind     faults.Kind
 	takeover takeover
 	accident accident
@@ -55,5 +87,5 @@ func kinds(t takeover) []faults.Kind {
 
 // fault is what strikes the process in the cell's namespace.
 func (c cell) fault() faults.Fault {
-	return faults.Fault{At: c.site, Kind: c.kind, Transient: c.takeover == survives}
+	return faults.Fault{At: c.site.Site, Kind: c.kind, Transient: c.takeover == survives}
 }

@@ -23,8 +23,8 @@ type meanwhile string
 const (
 	// goesOn: it carries on with the gang, and another waits for the hardware.
 	goesOn meanwhile = "goes on"
-	// evicted: the gang is deactivated, another gets the hardware, and the first is activated again in the end.
-	evicted meanwhile = "evicted"
+	// deactivated: the gang gives way to another, and is activated again in the end.
+	deactivated meanwhile = "deactivated"
 	// deleted: the gang's Job is deleted and another gets the hardware.
 	deleted meanwhile = "deleted"
 )
@@ -33,7 +33,7 @@ const (
 // another gang on the same hardware. Then the write arrives and the old leader wakes up: it overdraws nothing, it ends, and
 // both gangs run whole.
 func TestLeaderIsFrozenAtEachWrite(t *testing.T) {
-	ways := []meanwhile{goesOn, evicted, deleted}
+	ways := []meanwhile{goesOn, deactivated, deleted}
 	w := newWorld(t, len(ways))
 	binary := program(t)
 	proxy := faults.NewProxy(t, w.cluster.RESTConfig())
@@ -208,7 +208,7 @@ func (p *pair) begin(ctx context.Context) error {
 		if err := p.first.client.Delete(ctx, p.first.job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return err
 		}
-	case p.meanwhile == evicted && !p.over:
+	case p.meanwhile == deactivated && !p.over:
 		if err := p.first.activate(ctx, false); err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (p *pair) ended(ctx context.Context) error {
 	switch {
 	case p.meanwhile == deleted:
 		return errors.Join(p.first.gone(ctx), p.second.finished(ctx))
-	case p.meanwhile == evicted && !p.over:
+	case p.meanwhile == deactivated && !p.over:
 		if err := p.second.finished(ctx); err != nil {
 			return err
 		}

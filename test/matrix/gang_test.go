@@ -28,6 +28,8 @@ type gang struct {
 	lane      lane
 	namespace string
 	job       *batchv1.Job
+	// whenWhole is what is done to a gang that runs whole; end, if it is nil.
+	whenWhole func(ctx context.Context, reservation string) error
 	// over are objects that the gang must not be served by any more: a deleted Workload, a deleted claim.
 	over map[types.UID]bool
 	// ended are the reservations whose pods were told to end.
@@ -175,6 +177,14 @@ func (g *gang) claims(ctx context.Context, reservation string) ([]resourcev1.Res
 	return list.Items, err
 }
 
+// goOn does to a gang that runs whole what is to be done.
+func (g *gang) goOn(ctx context.Context, reservation string) error {
+	if g.whenWhole != nil {
+		return g.whenWhole(ctx, reservation)
+	}
+	return g.end(ctx, reservation)
+}
+
 // end lets the pods of a whole gang succeed, once for each reservation.
 func (g *gang) end(ctx context.Context, reservation string) error {
 	if g.ended[reservation] {
@@ -204,10 +214,10 @@ func (g *gang) finished(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := g.end(ctx, reservation); err != nil {
+	if err := g.goOn(ctx, reservation); err != nil {
 		return err
 	}
-	return errors.New("the gang is whole and its pods are told to end")
+	return errors.New("the gang is whole and told to go on")
 }
 
 // gone returns nil when neither the Job nor anything that was made for it is left.

@@ -18,12 +18,12 @@ const (
 )
 
 // allCells are the cells of one takeover, site by site.
-func allCells(sites []faults.Site, how takeover) []cell {
+func allCells(sites []site, how takeover) []cell {
 	var all []cell
-	for _, site := range sites {
+	for _, s := range sites {
 		for _, kind := range kinds(how) {
-			for _, a := range accidents {
-				all = append(all, cell{site, kind, how, a})
+			for _, a := range s.accidents() {
+				all = append(all, cell{s, kind, how, a})
 			}
 		}
 	}
@@ -33,7 +33,7 @@ func allCells(sites []faults.Site, how takeover) []cell {
 // choose picks one cell for every site, kind and takeover, so that every site meets every accident at least once.
 func choose(all []cell, seed uint64) []cell {
 	random := rand.New(rand.NewPCG(seed, 0))
-	deck := map[faults.Site][]accident{}
+	deck := map[site][]accident{}
 	var chosen []cell
 	for _, c := range all {
 		c.accident = ""
@@ -43,18 +43,18 @@ func choose(all []cell, seed uint64) []cell {
 		chosen = append(chosen, c)
 	}
 	for i := range chosen {
-		site := chosen[i].site
-		if len(deck[site]) == 0 {
-			deck[site] = slices.Clone(accidents)
-			random.Shuffle(len(accidents), func(i, j int) { deck[site][i], deck[site][j] = deck[site][j], deck[site][i] })
+		s := chosen[i].site
+		if len(deck[s]) == 0 {
+			deck[s] = slices.Clone(s.accidents())
+			random.Shuffle(len(deck[s]), func(i, j int) { deck[s][i], deck[s][j] = deck[s][j], deck[s][i] })
 		}
-		chosen[i].accident, deck[site] = deck[site][0], deck[site][1:]
+		chosen[i].accident, deck[s] = deck[s][0], deck[s][1:]
 	}
 	return chosen
 }
 
 // cellsToPlay returns the cells that the environment asks for.
-func cellsToPlay(sites []faults.Site, which string, seed uint64) []cell {
+func cellsToPlay(sites []site, which string, seed uint64) []cell {
 	var all []cell
 	for _, how := range []takeover{restart, laggard, survives} {
 		all = append(all, allCells(sites, how)...)
@@ -69,9 +69,9 @@ func cellsToPlay(sites []faults.Site, which string, seed uint64) []cell {
 }
 
 func TestChoiceOfCells(t *testing.T) {
-	sites := []faults.Site{faults.At("create pods#1"), faults.At("create pods#2"), faults.At("delete pods")}
+	sites := []site{{ends, faults.At("create pods#1")}, {ends, faults.At("delete pods")}, {evicted, faults.At("delete pods")}}
 	all := cellsToPlay(sites, "full", 1)
-	if want := len(sites) * len(accidents) * (3 + 3 + 2); len(all) != want {
+	if want := (6 + 6 + 5) * (3 + 3 + 2); len(all) != want {
 		t.Fatalf("%d cells, want %d", len(all), want)
 	}
 	for seed := range uint64(20) {
@@ -87,7 +87,7 @@ func TestChoiceOfCells(t *testing.T) {
 			}
 		}
 	}
-	if got := cellsToPlay(sites, "delete pods#1, no response, laggard, claim", 1); len(got) != 1 || got[0].accident != claimDeleted {
+	if got := cellsToPlay(sites, "delete pods#1, no response, laggard, claim", 1); len(got) != 1 || got[0].site != sites[1] {
 		t.Errorf("a name chooses %v", got)
 	}
 }
