@@ -126,19 +126,6 @@ func (in *incarnation) dead() bool {
 	}
 }
 
-// again starts a process in the place of one that has ended by itself, as whatever runs Berth does: on a busy machine a
-// lease as short as this one's can be lost. What was planned for the old one happens to the new one.
-func (w *world) again(old *incarnation, log *journal) *incarnation {
-	w.t.Log("a process lost its lease and is started again")
-	in := w.start(log)
-	old.mu.Lock()
-	defer old.mu.Unlock()
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.plans = old.plans
-	return in
-}
-
 // leads returns nil when the process has taken over.
 func (in *incarnation) leads(context.Context) error {
 	select {
