@@ -104,6 +104,24 @@ func pause(s *scene.Scene, component string) (resume func()) {
 	return resume
 }
 
+// without stops a component. Unlike one that is resumed, one that restores starts again reads everything there is before
+// it acts.
+func without(s *scene.Scene, component string) (restore func()) {
+	s.Helper()
+	p := s.Cluster.Process(component)
+	if err := p.Stop(); err != nil {
+		s.Fatal(err)
+	}
+	restore = sync.OnceFunc(func() {
+		// The test's own context has ended when this is the clean-up.
+		if err := p.Start(context.WithoutCancel(s.Context())); err != nil {
+			s.Errorf("starting %s again: %v", component, err)
+		}
+	})
+	s.Cleanup(restore)
+	return restore
+}
+
 // awaitUngated waits until all pods of the gang are there and only the scheduler is still missing.
 func awaitUngated(s *scene.Scene, job *batchv1.Job) {
 	s.Helper()

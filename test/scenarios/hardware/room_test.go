@@ -108,13 +108,13 @@ func TestRoomTakenBetweenReservationAndBinding(t *testing.T) {
 	r := standard(s, "room")
 	st := follow(s)
 	run(s)
-	resume := pause(s, cluster.Scheduler)
+	restore := without(s, cluster.Scheduler)
 
 	job := s.Submit(scene.Gang("gang", quad, 4))
 	awaitUngated(s, job)
 	from := reservation(s, job)
 	r.fill("room-2")
-	resume()
+	restore()
 
 	awaitMoved(s, job, from)
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
