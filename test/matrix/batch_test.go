@@ -44,8 +44,8 @@ type played struct {
 	// evicted: the gang was whole and its claim was deleted, after so many writes.
 	evicted   bool
 	evictedAt int
-	// void: the accident had nothing to happen to.
-	void bool
+	// void: the accident had nothing to happen to. missed: the write was not made.
+	void, missed bool
 	// released: the ClusterQueue is no longer held.
 	released bool
 	// took is when the cell had come to its end; what keeps it from that is in err.
@@ -160,15 +160,22 @@ func (b *batch) strike(ctx context.Context, first func()) error {
 		}
 		return b.each(func(i int) error {
 			p := b.cells[i]
-			if len(p.plan.FiredAt()) > 0 {
+			switch {
+			case p.missed:
+				return nil
+			case len(p.plan.FiredAt()) > 0:
 				first()
 				return nil
 			}
-			reservation, err := p.whole(ctx)
+			err := errors.Join(p.finished(ctx), p.count(ctx))
 			if err == nil {
-				err = errors.Join(p.goOn(ctx, reservation), errors.New("it runs whole"))
+				// Of what an eviction waits for Berth says as much as it sees, and that is not always the same.
+				if p.missed = p.site.story == evicted; p.missed {
+					return nil
+				}
+				err = errors.New("it came to its end without that write")
 			}
-			return fmt.Errorf("%s at %s: %w", p.namespace, p.site, errors.Join(err, p.count(ctx)))
+			return fmt.Errorf("%s at %s: %w", p.namespace, p.site, err)
 		})
 	})
 	b.note("struck")
