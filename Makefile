@@ -39,7 +39,7 @@ ALLOW_DIRTY ?=
 package-list = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
 heavy = ^$(MODULE)/test/|$(MODULE)/test/cluster
 unit-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1)
-cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1)
+cluster-packages = $$($(package-list) | grep -E '$(heavy)' | grep -v '^$(MODULE)/test/matrix ' | cut -d' ' -f1)
 bench-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1; go list ./... | grep '^$(MODULE)/test/performance' || true)
 
 # --- Tools: one module of pins each, built once per pin and Go version into .cache/bin
@@ -106,6 +106,11 @@ test-chart: ## Tests that Helm chart and kustomization install the same
 .PHONY: test-cluster
 test-cluster: components ## Tests on etcd, Kubernetes, Kueue and KWOK
 	go test -count=1 -p $(CLUSTER_PARALLEL) -timeout $(CLUSTER_TIMEOUT) $(TESTFLAGS) $(cluster-packages)
+
+# Apart from `make test` until it is steady beside other work: its leases last a second, so that a takeover is short.
+.PHONY: test-matrix
+test-matrix: components ## The fault matrix and the frozen leader; BERTH_MATRIX=full plays every cell
+	go test -count=1 -timeout 90m $(TESTFLAGS) ./test/matrix
 
 .PHONY: test-ten
 test-ten: components ## Both suites ten times in a row, with the time of each pass
