@@ -67,12 +67,17 @@ func TestFaultMatrix(t *testing.T) {
 	t.Logf("of %d cells the accident had nothing to happen to in %d, and %d were over without the write", len(cells), void, missed)
 }
 
-// batches are cells of one takeover each, as many as there are lanes.
+// batches are cells of one takeover each, as many as there are lanes. Those whose namespace is deleted are kept apart:
+// Kubernetes waits for five seconds before it begins to empty one.
 func batches(cells []cell) [][]cell {
 	var all [][]cell
 	for _, how := range []takeover{restart, laggard, survives} {
-		of := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.takeover != how })
-		all = slices.AppendSeq(all, slices.Chunk(of, lanes))
+		for _, slow := range []bool{false, true} {
+			some := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool {
+				return c.takeover != how || (c.accident == namespaceDeleted) != slow
+			})
+			all = slices.AppendSeq(all, slices.Chunk(some, lanes))
+		}
 	}
 	return all
 }
