@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +51,7 @@ func TestLeaderIsFrozenAtEachWrite(t *testing.T) {
 	for i, site := range sites {
 		standby := next()
 		t.Run(site.String(), func(t *testing.T) {
-			r := &round{world: w, t: t, watcher: scene.Watch(t, w.cluster)}
+			r := &round{world: w, t: t, watcher: scene.Watch(t, w.cluster), began: time.Now()}
 			r.play(fmt.Sprintf("f%02d", i), proxy, site, ways, leader, standby)
 		})
 		if t.Failed() {
@@ -87,6 +88,12 @@ type round struct {
 	t       *testing.T
 	watcher *invariants.Watcher
 	pairs   []*pair
+	began   time.Time
+}
+
+// note logs how long the round took so far.
+func (r *round) note(what string) {
+	r.t.Logf("%s after %s", what, time.Since(r.began).Round(100*time.Millisecond))
 }
 
 // pair is a gang whose write is held, and the one that wants the same hardware.
@@ -114,14 +121,16 @@ func (r *round) play(name string, proxy *faults.Proxy, site faults.Site, ways []
 	}
 	defer r.clear()
 	r.freeze(ctx, leader)
+	r.note("frozen")
 	must(t, await(ctx, "taking over", standby.leads))
+	r.note("taken over")
 	for _, p := range r.pairs {
 		must(t, p.begin(ctx))
 	}
 	for _, p := range r.pairs {
 		must(t, await(ctx, p.first.namespace+" "+string(p.meanwhile), p.worked))
 	}
-
+	r.note("worked on")
 	for _, p := range r.pairs {
 		p.hold.Release()
 	}
@@ -137,6 +146,7 @@ func (r *round) play(name string, proxy *faults.Proxy, site faults.Site, ways []
 		must(t, p.late(t))
 	}
 	must(t, await(ctx, "the end of the old leader", leader.failed))
+	r.note("the old leader has ended")
 	// What the late writes have done, if anything, is there now; it must neither disturb who runs nor stay.
 	for _, p := range r.pairs {
 		must(t, p.worked(ctx))
@@ -146,6 +156,7 @@ func (r *round) play(name string, proxy *faults.Proxy, site faults.Site, ways []
 		must(t, await(ctx, p.first.namespace+" at its end", p.ended))
 	}
 	must(t, await(ctx, "freeing the hardware", r.free))
+	r.note("all at their end")
 }
 
 // freeze submits the first gangs and stops the leader when a write of each is on its way.
