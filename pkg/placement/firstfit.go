@@ -49,6 +49,10 @@ func (s *search) run(g gang.Gang) Decision {
 			return refused(g, i, refusal, true)
 		}
 	}
+	// Not before it is known that the devices suffice: a Job may ask for two thousand million pods.
+	for _, p := range s.plans {
+		s.addSlots(p)
+	}
 	if !s.fill(0) {
 		if len(s.plans) == 1 {
 			return refused(g, 0, s.notTogether(), !s.exhausted)

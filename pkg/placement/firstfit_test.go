@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -202,6 +203,19 @@ func TestTooManyPods(t *testing.T) { // Scenario 20.
 	d := placement.FirstFit{}.Place(tpu(300), newSite(hosts...).device("tpu-4x4", "p/all", hosts).world())
 	if want := "TooManyPods: 300 pods would share one ResourceClaim of tpu-4x4, at most 255 can"; d.Fits() || d.Refusal.Error() != want {
 		t.Error(d.Refusal)
+	}
+}
+
+// What a Job may ask for is bounded by a 32-bit number only. It is answered without building anything of that size.
+func TestMorePodsThanThereIsMemoryFor(t *testing.T) {
+	w := newSite("n0", "n1").device("gpu", "p/0", []string{"n0"}).device("gpu", "p/1", []string{"n1"}).world()
+	for name, placer := range map[string]placement.Placer{"first fit": placement.FirstFit{}, "scored": placement.NewScored(0)} {
+		g := tpu(math.MaxInt32)
+		g.PodSets[0].Claims[0].Requests[0].Class = "gpu"
+		d := placer.Place(g, w)
+		if want := "NoFreeSlice: 2147483647 gpu are needed and only 2 exist"; d.Fits() || d.Refusal.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", name, d.Refusal, want)
+		}
 	}
 }
 

@@ -50,11 +50,7 @@ func newSearch(w World, plans []*plan, budget int) *search {
 	if budget <= 0 {
 		budget = DefaultBudget
 	}
-	s := &search{world: w, trial: w.Ledger.Try(), plans: plans, options: map[*item]*options{}, budget: budget}
-	for _, p := range plans {
-		s.addSlots(p)
-	}
-	return s
+	return &search{world: w, trial: w.Ledger.Try(), plans: plans, options: map[*item]*options{}, budget: budget}
 }
 
 func (s *search) addSlots(p *plan) {
