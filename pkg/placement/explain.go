@@ -93,7 +93,7 @@ type grouped struct {
 	n          int
 	first      *blocked
 	owners     []string
-	notes      []string
+	notes      []reason.Evidence
 	pool       *inventory.Pool
 	evidence   []reason.Evidence
 }
@@ -116,9 +116,7 @@ func group(out []*blocked, withheld []*inventory.Pool) []*grouped {
 				g.owners = append(g.owners, o)
 			}
 		}
-		for _, n := range b.notes {
-			g.notes = append(g.notes, noteText(n))
-		}
+		g.notes = append(g.notes, b.notes...)
 		if len(g.evidence) < maxEvidence {
 			g.evidence = append(g.evidence, b.evidence()...)
 		}
@@ -126,8 +124,6 @@ func group(out []*blocked, withheld []*inventory.Pool) []*grouped {
 	for _, g := range groups {
 		slices.SortFunc(g.owners, inventory.Natural)
 		g.owners = slices.Compact(g.owners)
-		slices.SortFunc(g.notes, inventory.Natural)
-		g.notes = slices.Compact(g.notes)
 	}
 	for _, p := range withheld {
 		groups = append(groups, &grouped{code: p.Problem.Code, pool: p, n: 1, evidence: p.Problem.Evidence})
@@ -150,7 +146,7 @@ func (g *grouped) text(total int, first bool) string {
 	}
 	switch {
 	case g.ineligible:
-		return fmt.Sprintf("%s %s on hosts that the pods may not use: %s", n, are(g.n), list(g.notes))
+		return fmt.Sprintf("%s %s on hosts that the pods may not use: %s", n, are(g.n), notesText(g.notes))
 	case g.code == reason.NoFreeSlice && len(g.owners) == 0:
 		return fmt.Sprintf("%s %s taken by the gang itself", n, are(g.n))
 	case g.code == reason.NoFreeSlice:
@@ -158,11 +154,11 @@ func (g *grouped) text(total int, first bool) string {
 	case g.code == reason.HostsBusy:
 		return fmt.Sprintf("%s %s no room: %s", n, has, shortText(g.first.short))
 	case g.code == reason.DeviceTainted:
-		return fmt.Sprintf("%s %s tainted: %s", n, are(g.n), list(g.notes))
+		return fmt.Sprintf("%s %s tainted: %s", n, are(g.n), notesText(g.notes))
 	case g.code == reason.Unsupported:
-		return fmt.Sprintf("%s cannot be reserved: %s", n, list(g.notes))
+		return fmt.Sprintf("%s cannot be reserved: %s", n, notesText(g.notes))
 	default:
-		return fmt.Sprintf("%s %s out of use: %s", n, are(g.n), list(g.notes))
+		return fmt.Sprintf("%s %s out of use: %s", n, are(g.n), notesText(g.notes))
 	}
 }
 
@@ -176,11 +172,7 @@ func (b *blocked) text() string {
 	case len(b.notes) == 0:
 		return "taken"
 	}
-	var notes []string
-	for _, n := range b.notes {
-		notes = append(notes, noteText(n))
-	}
-	return list(notes)
+	return notesText(b.notes)
 }
 
 func (b *blocked) evidence() []reason.Evidence {
@@ -202,13 +194,32 @@ func (b *blocked) evidence() []reason.Evidence {
 	}
 }
 
-func noteText(n reason.Evidence) string {
-	switch n.Kind {
-	case "host":
-		return "host " + n.Name + " " + n.Detail
-	default:
-		return n.Name + " " + n.Detail
+// notesText tells notes by name, and once what is the same of several hosts.
+func notesText(notes []reason.Evidence) string {
+	notes = slices.Clone(notes)
+	slices.SortFunc(notes, func(a, b reason.Evidence) int {
+		return cmp.Or(inventory.Natural(a.Name, b.Name), cmp.Compare(a.Detail, b.Detail))
+	})
+	notes = slices.CompactFunc(notes, func(a, b reason.Evidence) bool { return a.Name == b.Name && a.Detail == b.Detail })
+	hosts := map[string][]string{}
+	for _, n := range notes {
+		if n.Kind == "host" {
+			hosts[n.Detail] = append(hosts[n.Detail], n.Name)
+		}
 	}
+	var texts []string
+	for _, n := range notes {
+		alike := hosts[n.Detail]
+		switch {
+		case n.Kind != "host":
+			texts = append(texts, n.Name+" "+n.Detail)
+		case len(alike) == 1:
+			texts = append(texts, "host "+n.Name+" "+n.Detail)
+		case alike[0] == n.Name:
+			texts = append(texts, fmt.Sprintf("hosts %s (each %s)", list(alike), n.Detail))
+		}
+	}
+	return list(texts)
 }
 
 func shortText(s *ledger.Shortage) string {

@@ -173,6 +173,9 @@ func TestRefusals(t *testing.T) {
 		"hosts": {blockHost(blockHost(blockHost(nested(), "node-0", reason.HostMissing, "does not exist"), "node-2", reason.HostUnusable, "is cordoned"), "node-6", reason.HostUnusable, "is not Ready").
 			with(func(l *ledger.Ledger) { l.Take(hold("x/one", "s-2")) }), tpu(2),
 			"NoFreeSlice: no tpu-4x4 is free: 1 of 4 is held by x/one; 2 are out of use: host node-2 is cordoned, host node-6 is not Ready; 1 is out of use: host node-0 does not exist"},
+		"hosts alike": {blockHost(blockHost(blockHost(nested(), "node-0", reason.HostUnusable, "is cordoned"), "node-2", reason.HostUnusable, "is cordoned"), "node-4", reason.HostUnusable, "is not Ready").
+			with(func(l *ledger.Ledger) { l.Take(hold("x/one", "s-3")) }), tpu(2),
+			"NoFreeSlice: no tpu-4x4 is free: 1 of 4 is held by x/one; 3 are out of use: hosts node-0, node-2 (each is cordoned), host node-4 is not Ready"},
 		"companions apart": {newSite("n1", "n3").device("gpu", "n1/g", []string{"n1"}).device("nic", "nics/a", []string{"n3"}), gang.Gang{PodSets: []gang.PodSet{set(1, claim("gpu", one("gpu")), claim("nic", one("nic")))}},
 			"HostSetsDiffer: no nic stands on the hosts of a gpu: the devices of one pod must share its host"},
 		"free but not together": {gpus(), gpuGang(1, 3), "NoFreeSlice: devices are free, but not together: 0 pods find all their devices on one host, 1 is needed (gpu)"},
