@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/gang"
@@ -55,28 +56,7 @@ func pod(name, node, cpu string) *corev1.Pod {
 }
 
 // reserve records a decision as the controller does.
-func reserve(name string, d placement.Decision) *berth.GangReservation {
-	r := &berth.GangReservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name)}}
-	r.Spec.WorkloadRef = berth.WorkloadReference{Name: "wl-" + name, UID: types.UID("wl-uid-" + name)}
-	for _, ps := range d.PodSets {
-		out := berth.ReservedPodSet{Name: ps.Name, Count: int32(len(ps.Hosts)), Hosts: ps.Hosts}
-		for _, c := range ps.Claims {
-			rc := berth.ReservedClaim{PodClaim: c.PodClaim, Prefix: "berth." + name, PodsPerClaim: int32(c.PodsPerClaim)}
-			for i, in := range c.Instances {
-				for _, dev := range in.Devices {
-					rd := berth.ReservedDevice{Instance: int32(i), Request: dev.Request, Driver: dev.Pool.Driver, Pool: dev.Pool.Name, Generation: dev.Generation, Device: dev.Name, Hosts: dev.Hosts}
-					for _, c := range dev.Charge {
-						rd.Charge = append(rd.Charge, berth.CounterCharge{CounterSet: c.CounterSet, Counter: c.Counter, Milli: c.Milli})
-					}
-					rc.Devices = append(rc.Devices, rd)
-				}
-			}
-			out.Claims = append(out.Claims, rc)
-		}
-		r.Spec.PodSets = append(r.Spec.PodSets, out)
-	}
-	return r
-}
+func reserve(name string, d placement.Decision) *berth.GangReservation { return kueuetest.Record("ml", name, d) }
 
 func workload(name string, pods int32, cpu string) *kueue.Workload {
 	return &kueue.Workload{
