@@ -114,8 +114,8 @@ func (s *stage) classes(args []string, _ string) string {
 	return s.templates(args[1:], "")
 }
 
-// templates makes a ResourceClaimTemplate of its name for each class: templates CLASS… [count=1] [tolerates=KEY]. With
-// options the template is called after them, too: CLASS-2, CLASS-KEY.
+// templates makes a ResourceClaimTemplate of its name for each class: templates CLASS… [count=1]. With a count the template
+// is called after it, too: CLASS-2.
 func (s *stage) templates(args []string, _ string) string {
 	classes, values := wordsOf(args)
 	var said []string
@@ -126,10 +126,6 @@ func (s *stage) templates(args []string, _ string) string {
 		if n, given := values["count"]; given {
 			t.Name += "-" + n
 			request.Count = int64(number(n))
-		}
-		if key := values["tolerates"]; key != "" {
-			t.Name += "-" + key
-			request.Tolerations = []resourcev1.DeviceToleration{{Key: key, Operator: resourcev1.DeviceTolerationOpExists}}
 		}
 		said = append(said, t.Name+" "+s.put(t))
 	}

@@ -50,6 +50,11 @@ func (w *world) inspect() {
 			w.warn("AcceleratorPool %s selects no pool: no ResourceSlice of driver %s matches", p.Name, p.Spec.Driver)
 		}
 	}
+	for _, c := range w.Inventory.Classes() {
+		if c.Problem != "" {
+			w.warn("DeviceClass %s does not select devices that its selectors fail on: %s", c.Name, c.Problem)
+		}
+	}
 	w.missing()
 	for _, d := range w.Ledger.Overdrawn() {
 		what := "counter " + d.CounterSet + "/" + d.Counter

@@ -100,15 +100,20 @@ func TestOneHostShortOfCPU(t *testing.T) { // Scenario 1.
 		}
 	}
 	d = placement.FirstFit{}.Place(ask("tpu-8x8", 16, 4), c.World(s))
-	want := &reason.Refusal{
-		Code: reason.HostsBusy, Message: "no tpu-8x8 is free: 1 of 1 has no room: host node-0 needs 4 cpu, has 3 (pod ml/on-node-0)",
-		Evidence: []reason.Evidence{
-			{Kind: "host", Name: "node-0", Code: reason.HostsBusy, Detail: "needs 4 cpu, has 3"},
-			{Kind: "pod", Name: "ml/on-node-0", Code: reason.HostsBusy, Detail: "on host node-0"},
-		},
+	want := "HostsBusy: no tpu-8x8 is free: 1 of 1 has no room: host node-0 needs 4 cpu, has 3 (pod ml/on-node-0), " +
+		"host node-1 needs 4 cpu, has 1 (pod ml/x), host node-2 needs 4 cpu, has 3 (pod ml/on-node-2), " +
+		"too little room also on node-3, node-4, node-5, node-6, node-7 and 8 more"
+	if d.Fits() || d.Refusal.Error() != want || !d.Proved {
+		t.Errorf("got  %v\nwant %s", d.Refusal, want)
 	}
-	if diff := cmp.Diff(want, d.Refusal); diff != "" || !d.Proved {
-		t.Error(diff)
+	evidence := []reason.Evidence{
+		{Kind: "host", Name: "node-0", Code: reason.HostsBusy, Detail: "needs 4 cpu, has 3"},
+		{Kind: "pod", Name: "ml/on-node-0", Code: reason.HostsBusy, Detail: "on host node-0"},
+		{Kind: "host", Name: "node-1", Code: reason.HostsBusy, Detail: "needs 4 cpu, has 1"},
+		{Kind: "pod", Name: "ml/x", Code: reason.HostsBusy, Detail: "on host node-1"},
+	}
+	if diff := cmp.Diff(evidence, d.Refusal.Evidence[:4]); diff != "" || len(d.Refusal.Evidence) != 16 {
+		t.Errorf("%d pieces of evidence, of the first: %s", len(d.Refusal.Evidence), diff)
 	}
 }
 

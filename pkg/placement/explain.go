@@ -152,7 +152,7 @@ func (g *grouped) text(total int, first bool) string {
 	case g.code == reason.NoFreeSlice:
 		return fmt.Sprintf("%s %s held by %s", n, are(g.n), list(g.owners))
 	case g.code == reason.HostsBusy:
-		return fmt.Sprintf("%s %s no room: %s", n, has, shortText(g.first.short))
+		return fmt.Sprintf("%s %s no room: %s", n, has, shortsText(g.first.shorts))
 	case g.code == reason.DeviceTainted:
 		return fmt.Sprintf("%s %s tainted: %s", n, are(g.n), notesText(g.notes))
 	case g.code == reason.Unsupported:
@@ -165,8 +165,8 @@ func (g *grouped) text(total int, first bool) string {
 // text is the reason of one device in a clause.
 func (b *blocked) text() string {
 	switch {
-	case b.short != nil:
-		return shortText(b.short)
+	case len(b.shorts) > 0:
+		return shortsText(b.shorts)
 	case len(b.owners) > 0:
 		return "held by " + list(b.owners)
 	case len(b.notes) == 0:
@@ -177,10 +177,13 @@ func (b *blocked) text() string {
 
 func (b *blocked) evidence() []reason.Evidence {
 	switch {
-	case b.short != nil:
-		out := []reason.Evidence{{Kind: "host", Name: b.short.Host, Code: reason.HostsBusy, Detail: needsText(b.short)}}
-		for _, pod := range b.short.Pods[:min(len(b.short.Pods), maxNames)] {
-			out = append(out, reason.Evidence{Kind: "pod", Name: pod, Code: reason.HostsBusy, Detail: "on host " + b.short.Host})
+	case len(b.shorts) > 0:
+		var out []reason.Evidence
+		for _, s := range b.shorts {
+			out = append(out, reason.Evidence{Kind: "host", Name: s.Host, Code: reason.HostsBusy, Detail: needsText(s)})
+			for _, pod := range s.Pods[:min(len(s.Pods), maxNames)] {
+				out = append(out, reason.Evidence{Kind: "pod", Name: pod, Code: reason.HostsBusy, Detail: "on host " + s.Host})
+			}
 		}
 		return out
 	case len(b.owners) > 0:
@@ -220,6 +223,26 @@ func notesText(notes []reason.Evidence) string {
 		}
 	}
 	return list(texts)
+}
+
+// lacking is a host without room.
+func lacking(short *ledger.Shortage) *blocked { return &blocked{shorts: []*ledger.Shortage{short}} }
+
+// shortsText tells what the first hosts lack, and which others lack room.
+func shortsText(shorts []*ledger.Shortage) string {
+	const most = 3
+	var texts, more []string
+	for i, s := range shorts {
+		if i < most {
+			texts = append(texts, shortText(s))
+		} else {
+			more = append(more, s.Host)
+		}
+	}
+	if len(more) > 0 {
+		texts = append(texts, "too little room also on "+list(more))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func shortText(s *ledger.Shortage) string {

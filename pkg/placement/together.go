@@ -63,8 +63,7 @@ func (s *search) tight(host string, room int, p *plan) *reason.Refusal {
 	if short == nil {
 		return nil
 	}
-	b := &blocked{short: short}
-	return &reason.Refusal{Code: reason.HostsBusy, Message: shortText(short), Evidence: b.evidence()}
+	return &reason.Refusal{Code: reason.HostsBusy, Message: shortText(short), Evidence: lacking(short).evidence()}
 }
 
 // meets reports whether some device of the companion could ever stand with some leading device.
