@@ -30,7 +30,8 @@ func (d Domain) Noun() string {
 	return noun
 }
 
-func compareDomains(a, b Domain) int {
+// CompareDomains orders domains by what tells them apart, then by value in natural order.
+func CompareDomains(a, b Domain) int {
 	return cmp.Or(cmp.Compare(a.By, b.By), Natural(a.Value, b.Value))
 }
 
@@ -84,7 +85,7 @@ func (inv *Inventory) joinDomains() {
 			}
 		}
 	}
-	slices.SortFunc(inv.domains, func(a, b DomainMembers) int { return compareDomains(a.Domain, b.Domain) })
+	slices.SortFunc(inv.domains, func(a, b DomainMembers) int { return CompareDomains(a.Domain, b.Domain) })
 	for i := range inv.domains {
 		at[inv.domains[i].Domain] = int32(i)
 	}

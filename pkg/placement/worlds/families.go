@@ -202,3 +202,23 @@ func Random(rng *rand.Rand, pool string, hosts, devices int) *Site {
 	}
 	return b.done()
 }
+
+// GPURacks is a fleet of a node-local driver: racks of hosts, each host a pool of its own with single GPUs that consume no
+// counter, and the racks the domains of the interconnect. An NVL72 is 18 hosts of four.
+func GPURacks(racks, hosts, gpus int) *Site {
+	all := &Site{}
+	rack := map[string]string{}
+	for r := range racks {
+		for h := range hosts {
+			pool := fmt.Sprintf("r%d-n%d", r, h)
+			b := newBuilder(pool)
+			name := b.host(0)
+			rack[name] = fmt.Sprint("rack-", r)
+			for g := range gpus {
+				b.device("gpu", fmt.Sprint("gpu-", g), []string{name}, nil)
+			}
+			all.Add(b.done())
+		}
+	}
+	return all.Tie("example.com/rack", func(d *inventory.Device) string { return rack[d.Hosts[0]] })
+}
