@@ -21,27 +21,30 @@ const (
 	required
 )
 
-// bind fixes the bond of every item.
+// bind fixes the bond of every item. The devices of a pod set that are of one interconnect belong together, whichever request
+// they serve.
 func (p *plan) bind() *reason.Refusal {
-	tied, several := false, ""
+	several, tied := "", 0
 	for _, it := range p.items {
-		if p.needed(it) == 1 {
-			continue
-		}
-		if several == "" {
+		if p.needed(it) > 1 && several == "" {
 			several = it.class.Name
 		}
-		if !it.class.Tied(it.span) {
-			continue
-		}
-		tied = true
-		if it.bond = preferred; p.set.Interconnect == gang.Required {
-			it.bond = required
+		if it.class.Tied(it.span) {
+			tied += p.needed(it)
 		}
 	}
-	if p.set.Interconnect == gang.Required && several != "" && !tied {
+	if p.set.Interconnect == gang.Required && several != "" && tied == 0 {
 		return refuse(reason.ShapeUnknown, "the devices must stand in one interconnect domain (annotation berth.dev/interconnect: required), "+
 			"and no AcceleratorPool of %s names an interconnect", several)
+	}
+	for _, it := range p.items {
+		switch {
+		case tied <= 1 || !it.class.Tied(it.span):
+		case p.set.Interconnect == gang.Required:
+			it.bond = required
+		default:
+			it.bond = preferred
+		}
 	}
 	return nil
 }

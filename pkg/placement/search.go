@@ -22,9 +22,11 @@ type search struct {
 	// domains that have a place for a plan, and those that have places enough, in the order in which they are tried; only for
 	// plans whose leading item has a bond.
 	domains, enough map[*plan][]seats
-	// relaxed items are bound no more; in is where a bound item stands, as soon as it has a device.
+	// relaxed items are bound no more; in is where a bound item stands, as soon as it has a device, and by where all bound
+	// items of a plan stand that are of one interconnect.
 	relaxed map[*item]bool
 	in      map[*item]tie
+	by      map[interconnect]tie
 	// worth of each domain, the least of which is tried first; nil for the order of names.
 	worth []int64
 }
@@ -33,6 +35,12 @@ type search struct {
 type tie struct {
 	domain int32
 	n      int
+}
+
+// interconnect is that of some devices of a plan.
+type interconnect struct {
+	plan *plan
+	name string
 }
 
 // slot is the place of one device.
@@ -59,7 +67,7 @@ func newSearch(w World, plans []*plan, budget int) *search {
 	}
 	return &search{
 		world: w, trial: w.Ledger.Try(), plans: plans, options: map[*item]*options{}, budget: budget, whole: budget,
-		domains: map[*plan][]seats{}, enough: map[*plan][]seats{}, relaxed: map[*item]bool{}, in: map[*item]tie{},
+		domains: map[*plan][]seats{}, enough: map[*plan][]seats{}, relaxed: map[*item]bool{}, in: map[*item]tie{}, by: map[interconnect]tie{},
 	}
 }
 
@@ -195,7 +203,7 @@ func (s *search) tryDevice(i, index int) bool {
 	}
 	sl := &s.slots[i]
 	d := s.options[sl.item].all[index]
-	if s.trial.Obstacle(d) != nil || !s.join(sl.item, index) {
+	if s.trial.Obstacle(d) != nil || !s.join(sl, index) {
 		return false
 	}
 	s.trial.Take(d)
@@ -204,27 +212,32 @@ func (s *search) tryDevice(i, index int) bool {
 		return true
 	}
 	s.trial.Drop(d)
-	s.part(sl.item)
+	s.part(sl, index)
 	sl.chosen = nil
 	return false
 }
 
-// join enters the domain of an option, or is false when the item is bound to another one.
-func (s *search) join(it *item, index int) bool {
-	if !s.bound(it) {
+// join enters the domain of an option, or is false when the slot is bound to another one.
+func (s *search) join(sl *slot, index int) bool {
+	if !s.bound(sl.item) {
 		return true
 	}
-	domain, at := s.options[it].domain[index], s.in[it]
-	if domain < 0 || at.n > 0 && at.domain != domain {
+	o := s.options[sl.item]
+	domain, by := o.domain[index], interconnect{sl.plan, o.all[index].Domain.By}
+	own, shared := s.in[sl.item], s.by[by]
+	if domain < 0 || own.n > 0 && own.domain != domain || shared.n > 0 && shared.domain != domain {
 		return false
 	}
-	s.in[it] = tie{domain, at.n + 1}
+	s.in[sl.item], s.by[by] = tie{domain, own.n + 1}, tie{domain, shared.n + 1}
 	return true
 }
 
 // part undoes join.
-func (s *search) part(it *item) {
-	if s.bound(it) {
-		s.in[it] = tie{s.in[it].domain, s.in[it].n - 1}
+func (s *search) part(sl *slot, index int) {
+	if !s.bound(sl.item) {
+		return
 	}
+	by := interconnect{sl.plan, s.options[sl.item].all[index].Domain.By}
+	own, shared := s.in[sl.item], s.by[by]
+	s.in[sl.item], s.by[by] = tie{own.domain, own.n - 1}, tie{shared.domain, shared.n - 1}
 }
