@@ -204,13 +204,14 @@ func TestCompanionsInDomains(t *testing.T) {
 	site := worlds.GPURacks(2, 3, 1)
 	nics := worlds.Groups("nics", 0, nil)
 	for _, h := range site.Hosts {
-		plane := "plane-0"
+		// One of the NICs of rack 0 is of another interconnect, whose only domain has the same name.
+		plane := inventory.Domain{By: "attribute x/plane", Value: "plane-0"}
 		if h.Name == "r0-n1-h0" {
-			plane = "plane-1"
+			plane.By = "attribute y/plane"
 		}
 		nics.Add(&worlds.Site{Slices: []inventory.Published{{
 			Name: "nic-" + h.Name, Pool: inventory.PoolID{Driver: worlds.Driver, Name: "nic-" + h.Name}, Generation: 1, SliceCount: 1,
-			Devices: []inventory.PublishedDevice{{Device: inventory.Device{Name: "nic", Hosts: []string{h.Name}, Domain: inventory.Domain{By: "attribute x/plane", Value: plane}}}},
+			Devices: []inventory.PublishedDevice{{Device: inventory.Device{Name: "nic", Hosts: []string{h.Name}, Domain: plane}}},
 		}}, Classes: map[string][]inventory.DeviceName{"nic": {{Pool: inventory.PoolID{Driver: worlds.Driver, Name: "nic-" + h.Name}, Name: "nic"}}}})
 	}
 	inv := site.Add(nics).Inventory()
@@ -226,7 +227,7 @@ func TestCompanionsInDomains(t *testing.T) {
 		if diff := cmp.Diff(want, d.PodSets[0].Domains); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		// With rack 1 taken the NICs of rack 0 lie in two planes.
+		// With rack 1 taken the NICs of rack 0 lie in two interconnects.
 		w.Ledger.Take(ledger.Holding{Owner: "x/a", Pool: gpuPool(1, 0), Device: "gpu-0"})
 		d = placer().Place(g, w)
 		if wanted := "NoFreeSlice: devices are free, but not together: needs 3 of 5 free gpu in one rack, needs 3 of 6 free nic in one plane"; d.Fits() || d.Refusal.Error() != wanted || !d.Proved {
@@ -237,5 +238,29 @@ func TestCompanionsInDomains(t *testing.T) {
 		if d = placer().Place(preferring, w); !d.Fits() || !d.PodSets[0].Across() {
 			t.Errorf("%s: %v", name, d.Refusal)
 		}
+	}
+}
+
+// Whether ten fit into one domain is not found out within the budget. They get their places all the same, and nobody says that
+// it is proved.
+func TestAcrossWhenTheBudgetEnds(t *testing.T) {
+	var groups [][]int
+	for i := range 19 {
+		groups = append(groups, []int{i, (i + 1) % 19})
+	}
+	groups = append(groups, []int{19, 20})
+	inv := worlds.Groups("p", 21, groups).Tie("rack", func(d *inventory.Device) string {
+		return map[bool]string{true: "b", false: "a"}[d.Name == "d19"]
+	}).Inventory()
+	w := placement.World{Inventory: inv, Ledger: ledger.New(inv)}
+	d := placement.FirstFit{Budget: 100}.Place(asking("n2", 2, 10), w)
+	if !d.Fits() || d.Proved || !d.PodSets[0].Across() {
+		t.Errorf("proved %v, %v in %v", d.Proved, d.Refusal, d.PodSets)
+	}
+	g := asking("n2", 2, 10)
+	g.PodSets[0].Interconnect = gang.Required
+	d = placement.FirstFit{Budget: 100}.Place(g, w)
+	if want := "NoFreeSlice: devices are free, but not together (not every combination was tried): needs 10 of 20 free n2 in one rack"; d.Fits() || d.Proved || d.Refusal.Error() != want {
+		t.Errorf("proved %v, %v", d.Proved, d.Refusal)
 	}
 }

@@ -321,6 +321,13 @@ func anySite(rng *rand.Rand) *worlds.Site {
 			}
 			return fmt.Sprint("r", int(d.Hosts[0][len(d.Hosts[0])-1]-'0')%racks)
 		})
+		if rng.IntN(3) == 0 { // Each pool has an interconnect of its own.
+			for i := range site.Slices {
+				for j := range site.Slices[i].Devices {
+					site.Slices[i].Devices[j].Domain.By += " of " + site.Slices[i].Pool.Name
+				}
+			}
+		}
 	}
 	return site
 }
