@@ -71,16 +71,8 @@ type PodSet struct {
 	// Domains of their pools' interconnects that the devices stand in, each once and in order; one with an empty Value when
 	// a device belongs to none. Empty when no pool names an interconnect.
 	Domains []inventory.Domain
-}
-
-// Across reports whether the pod set's devices stand in several domains of one interconnect, or outside any of its domains.
-func (ps PodSet) Across() bool {
-	for i, d := range ps.Domains {
-		if !d.Known() || i > 0 && ps.Domains[i-1].By == d.By {
-			return true
-		}
-	}
-	return false
+	// Across is true when devices that should stand together stand in several domains, or outside any.
+	Across bool
 }
 
 // Claim is the devices behind one entry of the pods' spec.resourceClaims.

@@ -68,7 +68,7 @@ func TestFreeButNotTogether(t *testing.T) {
 		}
 		// Who only prefers it gets them, and the decision says that they are apart.
 		d = placer().Place(gpus(16, gang.Preferred), fleet(18, 11, 9, 18))
-		if !d.Fits() || !slices.Equal(domainsOf(d), []string{"rack-0", "rack-1"}) || !d.PodSets[0].Across() {
+		if !d.Fits() || !slices.Equal(domainsOf(d), []string{"rack-0", "rack-1"}) || !d.PodSets[0].Across {
 			t.Errorf("%s: %v in %v", name, d.Refusal, d.PodSets)
 		}
 	}
@@ -136,7 +136,7 @@ func TestOneDeviceNeedsNoDomain(t *testing.T) {
 	inv := worlds.GPURacks(1, 1, 1).Tie("example.com/rack", func(*inventory.Device) string { return "" }).Inventory()
 	for name, placer := range placers {
 		d := placer().Place(gpus(1, gang.Required), placement.World{Inventory: inv, Ledger: ledger.New(inv)})
-		if !d.Fits() || !d.PodSets[0].Across() {
+		if !d.Fits() || d.PodSets[0].Across || len(d.PodSets[0].Domains) != 1 {
 			t.Errorf("%s: %v", name, d.Refusal)
 		}
 	}
@@ -184,7 +184,7 @@ func TestPodSetsInDomains(t *testing.T) {
 		}
 		g.PodSets[2].Count = 5
 		d = placer().Place(g, fleet(5, 1, 2, 0))
-		if !d.Fits() || d.PodSets[0].Across() || d.PodSets[1].Across() || d.PodSets[2].Across() {
+		if !d.Fits() || d.PodSets[0].Across || d.PodSets[1].Across || d.PodSets[2].Across {
 			t.Errorf("%s: %v %v", name, d.Refusal, d.PodSets)
 		}
 		// Racks with 4, 3 and 4: five stand nowhere together, three still must and four still can.
@@ -193,7 +193,7 @@ func TestPodSetsInDomains(t *testing.T) {
 		g.PodSets[1].Count = 5
 		g.PodSets = g.PodSets[:2]
 		d = placer().Place(g, fleet(5, 1, 2, 1))
-		if !d.Fits() || d.PodSets[0].Across() || !d.PodSets[1].Across() {
+		if !d.Fits() || d.PodSets[0].Across || !d.PodSets[1].Across {
 			t.Errorf("%s: %v %v", name, d.Refusal, d.PodSets)
 		}
 	}
@@ -221,7 +221,7 @@ func TestCompanionsInDomains(t *testing.T) {
 		w := placement.World{Inventory: inv, Ledger: ledger.New(inv)}
 		d := placer().Place(g, w)
 		want := []inventory.Domain{{By: "attribute x/plane", Value: "plane-0"}, {By: "label example.com/rack", Value: "rack-1"}}
-		if !d.Fits() || d.PodSets[0].Across() {
+		if !d.Fits() || d.PodSets[0].Across {
 			t.Fatalf("%s: %v", name, d.Refusal)
 		}
 		if diff := cmp.Diff(want, d.PodSets[0].Domains); diff != "" {
@@ -235,7 +235,7 @@ func TestCompanionsInDomains(t *testing.T) {
 		}
 		preferring := gang.Gang{PodSets: []gang.PodSet{g.PodSets[0]}}
 		preferring.PodSets[0].Interconnect = gang.Preferred
-		if d = placer().Place(preferring, w); !d.Fits() || !d.PodSets[0].Across() {
+		if d = placer().Place(preferring, w); !d.Fits() || !d.PodSets[0].Across {
 			t.Errorf("%s: %v", name, d.Refusal)
 		}
 	}
@@ -254,7 +254,7 @@ func TestAcrossWhenTheBudgetEnds(t *testing.T) {
 	}).Inventory()
 	w := placement.World{Inventory: inv, Ledger: ledger.New(inv)}
 	d := placement.FirstFit{Budget: 100}.Place(asking("n2", 2, 10), w)
-	if !d.Fits() || d.Proved || !d.PodSets[0].Across() {
+	if !d.Fits() || d.Proved || !d.PodSets[0].Across {
 		t.Errorf("proved %v, %v in %v", d.Proved, d.Refusal, d.PodSets)
 	}
 	g := asking("n2", 2, 10)

@@ -193,7 +193,7 @@ func TestDomainsAgreeWithTheirTwin(t *testing.T) {
 							t.Fatalf("%s: %v", where, r)
 						}
 						chosen := chosenDevices(got, w)
-						if !free && inOneDomain(chosen) != (together != nil) {
+						if !free && (inOneDomain(chosen) != (together != nil) || got.PodSets[0].Across != (together == nil)) {
 							t.Fatalf("%s: %v, together %v", where, names(got), together)
 						}
 						if name != "Scored" {

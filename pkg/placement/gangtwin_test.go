@@ -465,6 +465,9 @@ func TestPreferredAgreesWithItsTwin(t *testing.T) {
 			apart := false
 			for i, ps := range got.PodSets {
 				apart = apart || b.apart(g.PodSets[i], ps)
+				if ps.Across != b.apart(g.PodSets[i], ps) {
+					t.Fatalf("seed %d, %s: across %v\n%+v\n%+v", seed, name, ps.Across, g, got)
+				}
 			}
 			if apart == want {
 				t.Fatalf("seed %d, %s: apart %v, the twin finds them together: %v\n%+v\n%+v", seed, name, apart, want, g, got)

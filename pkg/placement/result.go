@@ -32,6 +32,7 @@ func (s *search) decision() []PodSet {
 		for _, sl := range s.slots[from:at] {
 			ps.Domains = appendDomain(ps.Domains, sl.chosen)
 		}
+		ps.Across = across(s.slots[from:at])
 		for c := range ps.Claims {
 			for i := range ps.Claims[c].Instances {
 				inRequestOrder(ps.Claims[c].Instances[i].Devices, p.set.Claims[c].Requests)
@@ -58,6 +59,24 @@ func device(request string, d *inventory.Device) Device {
 		Request: request, Pool: d.Pool, Generation: d.Generation, Name: d.Name,
 		Hosts: slices.Clone(d.Hosts), Charge: slices.Clone(d.Charge),
 	}
+}
+
+// across reports whether devices with a bond stand in several domains, or outside any.
+func across(slots []slot) bool {
+	in := map[any]inventory.Domain{}
+	for _, sl := range slots {
+		domain := sl.chosen.Domain
+		if sl.item.bond == apart {
+			continue
+		}
+		for _, of := range []any{sl.item, domain.By} {
+			if other, seen := in[of]; !domain.Known() || seen && other != domain {
+				return true
+			}
+			in[of] = domain
+		}
+	}
+	return false
 }
 
 // appendDomain adds the domain of a device to a list in order, if its pool names an interconnect.
