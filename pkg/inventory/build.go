@@ -38,6 +38,7 @@ type Inventory struct {
 	classes map[string]*Class
 	at      map[PoolID]int
 	states  []State
+	domains []DomainMembers
 }
 
 // Build puts an Inventory together. Of two hosts or pools with the same name the first one counts.
@@ -62,6 +63,7 @@ func Build(in Input) *Inventory {
 		inv.at[p.ID] = i
 		inv.states = append(inv.states, inv.state(p))
 	}
+	inv.joinDomains()
 	for _, m := range in.Classes {
 		if _, twice := inv.classes[m.Name]; !twice {
 			inv.classes[m.Name] = inv.class(m)

@@ -19,7 +19,7 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 		}
 	}
 	if p.size > 1 {
-		return nil
+		return s.checkDomains(p)
 	}
 	seats := 0
 	var tight *reason.Refusal
@@ -43,7 +43,7 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 		seats += fit
 	}
 	if seats >= p.set.Count {
-		return nil
+		return s.checkDomains(p)
 	}
 	if tight != nil {
 		tight.Message = clamp(fmt.Sprintf("%s find a device and room, %d %s needed: %s", counted(seats, "pod"), p.set.Count, are(p.set.Count), tight.Message))
@@ -106,7 +106,11 @@ func (s *search) notTogether() *reason.Refusal {
 			prefix = "pod set " + p.set.Name + " "
 		}
 		for _, it := range p.items {
-			needs = append(needs, fmt.Sprintf("%sneeds %d of %d free %s", prefix, p.needed(it), len(s.options[it].all), it.class.Name))
+			need := fmt.Sprintf("%sneeds %d of %d free %s", prefix, p.needed(it), len(s.options[it].all), it.class.Name)
+			if it.bond == required {
+				need += " in one " + it.noun()
+			}
+			needs = append(needs, need)
 		}
 	}
 	tail := ""

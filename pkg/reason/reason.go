@@ -89,9 +89,9 @@ func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Message }
 
 // Evidence is one thing that blocks.
 type Evidence struct {
-	// Kind is what the fields describe: "host", "device", "pool", "holder" or "pod".
+	// Kind is what the fields describe: "host", "device", "pool", "domain", "holder" or "pod".
 	Kind string `json:"kind"`
-	// Name of the host, device (<pool>/<device>), pool, claim or pod (<namespace>/<name>).
+	// Name of the host, device (<pool>/<device>), pool, interconnect domain, claim or pod (<namespace>/<name>).
 	Name string `json:"name"`
 	// Code is the reason that applies to it.
 	Code Code `json:"code"`
