@@ -238,8 +238,10 @@ func agree(t *testing.T, inv *inventory.Inventory, l *ledger.Ledger) {
 			if p.Usable() && l.Free(d) != free {
 				t.Fatalf("%s: free is %v", d.ID(), l.Free(d))
 			}
-			if occ.Standing != nil && int(occ.Standing[i]) != standing(l, p, d) {
-				t.Fatalf("%s: %d holders stand in it, counted %d", d.ID(), standing(l, p, d), occ.Standing[i])
+			standers := map[string]struct{}{}
+			l.Standers(at, []int32{int32(i)}, standers)
+			if want := standing(l, p, d); occ.Standing != nil && int(occ.Standing[i]) != want || len(standers) != want {
+				t.Fatalf("%s: %d holders stand in it, counted %d, named %v", d.ID(), want, occ.Standing[i], standers)
 			}
 		}
 	}

@@ -28,29 +28,25 @@ type Holding struct {
 // Ours reports whether Berth gave the device out.
 func (h Holding) Ours() bool { return h.Reservation != "" }
 
-func (h Holding) equal(o Holding) bool {
+// Equal reports whether both say the same.
+func (h Holding) Equal(o Holding) bool {
 	return h.Owner == o.Owner && h.Reservation == o.Reservation && h.Pool == o.Pool && h.Device == o.Device &&
 		slices.Equal(h.Charge, o.Charge) && slices.Equal(h.Hosts, o.Hosts)
 }
 
 // identity is whom a device is held for.
-type identity struct {
-	ours bool
-	name string
-}
-
-func (h Holding) identity() identity {
+func (h Holding) identity() string {
 	if h.Reservation != "" {
-		return identity{ours: true, name: h.Reservation}
+		return "reservation " + h.Reservation
 	}
-	return identity{name: h.Owner}
+	return "claim " + h.Owner
 }
 
 // hold is what one identity holds of one device, and how it is booked. It never changes.
 type hold struct {
 	// Holding is what the records say together.
 	Holding
-	of      identity
+	of      string
 	records []Holding
 	// counters that are taken, with the amount, in order.
 	counters []inventory.Use
@@ -160,10 +156,7 @@ func (u *poolUse) hold(records []Holding) *hold {
 
 var seed = maphash.MakeSeed()
 
-type printKey struct {
-	device string
-	of     identity
-}
+type printKey struct{ device, of string }
 
 type amountKey struct {
 	of      uint64

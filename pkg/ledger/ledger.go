@@ -89,7 +89,7 @@ func (l *Ledger) Give(h Holding) bool {
 	if old == nil {
 		return false
 	}
-	i := slices.IndexFunc(old.records, h.equal)
+	i := slices.IndexFunc(old.records, h.Equal)
 	if i < 0 {
 		return false
 	}

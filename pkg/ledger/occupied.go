@@ -65,7 +65,7 @@ type occupied struct {
 	standing, lacking, shut []int32
 	irregular               int
 	print                   uint64
-	stands                  map[identity]*stand
+	stands                  map[string]*stand
 
 	// mark[d] == stamp: d was met already. Scratch of footprint.
 	mark  []uint32
@@ -86,7 +86,7 @@ func newOccupied(p *inventory.Pool) occupied {
 	pl := p.Plan()
 	n := pl.Devices()
 	o := occupied{
-		plan: pl, standing: make([]int32, n), lacking: make([]int32, n), shut: make([]int32, n), stands: map[identity]*stand{},
+		plan: pl, standing: make([]int32, n), lacking: make([]int32, n), shut: make([]int32, n), stands: map[string]*stand{},
 	}
 	if p != nil {
 		for i := range p.Counters {

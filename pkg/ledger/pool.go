@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -151,12 +152,11 @@ func (u *poolUse) draw(counter int, from, milli int64) {
 }
 
 func (h *hold) takes(counter int32) int64 {
-	for _, c := range h.counters {
-		if c.Counter == counter {
-			return c.Milli
-		}
+	i, found := slices.BinarySearchFunc(h.counters, counter, func(u inventory.Use, counter int32) int { return cmp.Compare(u.Counter, counter) })
+	if !found {
+		return 0
 	}
-	return 0
+	return h.counters[i].Milli
 }
 
 // rows puts now in the place of old in every index.
