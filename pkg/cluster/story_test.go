@@ -133,7 +133,9 @@ func TestReservationAndItsClaimsTakeOnce(t *testing.T) {
 	}
 
 	// The reservation is released when it says so and no claim is left, not earlier.
+	r = r.DeepCopy()
 	r.Status.Phase = berth.PhaseReleasing
+	s.Reservations = []*berth.GangReservation{r}
 	if got := len(c.World(s).Ledger.Holdings()); got != 1 {
 		t.Errorf("%d holdings while the claim exists", got)
 	}
