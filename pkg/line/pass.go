@@ -83,10 +83,15 @@ func Pass(in Input) Result {
 			return p.result()
 		}
 		o := p.offer(e)
+		if !o.Decision.Fits() {
+			p.aim(e)
+			// Only what was kept for a younger gang was in its way.
+			if t := p.targetOf(e); t != nil && len(t.drain.holders) == 0 {
+				o = p.offer(e)
+			}
+		}
 		if o.Decision.Fits() {
 			p.take(o)
-		} else {
-			p.aim(e)
 		}
 		p.outcomes = append(p.outcomes, o)
 	}
