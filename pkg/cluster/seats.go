@@ -54,7 +54,7 @@ func seats(s *snapshot.Snapshot, without map[string]bool) []seat {
 	var out []seat
 	for _, r := range s.Reservations {
 		key := r.Namespace + "/" + r.Name
-		if without[key] || r.Status.Phase == berth.PhaseReleasing {
+		if without[key] || !r.Holds() || r.Status.Phase == berth.PhaseReleasing {
 			continue
 		}
 		of := requests[workload{types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.WorkloadRef.Name}, r.Spec.WorkloadRef.UID}]

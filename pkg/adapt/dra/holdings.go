@@ -14,7 +14,7 @@ import (
 )
 
 // Holdings are the devices of managed pools that allocated ResourceClaims and living reservations hold. Results with
-// adminAccess take nothing. Reservations whose namespace/name is in without are left out together with their claims.
+// adminAccess take nothing, nor do targets. Reservations whose namespace/name is in without are left out together with their claims.
 func (v *View) Holdings(s *snapshot.Snapshot, without map[string]bool) []ledger.Holding {
 	var out []ledger.Holding
 	skipped := map[string]bool{}
@@ -29,7 +29,7 @@ func (v *View) Holdings(s *snapshot.Snapshot, without map[string]bool) []ledger.
 		switch {
 		case without[r.Namespace+"/"+r.Name]:
 			skipped[uid] = true
-		case Released(r, claimed[uid]):
+		case !r.Holds() || Released(r, claimed[uid]):
 		default:
 			out = append(out, ofReservation(r)...)
 		}
