@@ -40,12 +40,17 @@ func seats(s *snapshot.Snapshot, without map[string]bool) []seat {
 	var out []seat
 	for _, r := range s.Reservations {
 		w := workloads[workloadOf(r)]
-		if w == nil || without[nameOf(r)] || r.Status.Phase == berth.PhaseReleasing {
+		if w == nil || without[nameOf(r)] || !mayGetPods(r) {
 			continue
 		}
 		out = append(out, seatsOf(r, requestsOf(w), bound[nameOf(r)], byHostname)...)
 	}
 	return out
+}
+
+// mayGetPods reports whether pods may still be made on the reservation: not for a target, nor once it is being released.
+func mayGetPods(r *berth.GangReservation) bool {
+	return r.Holds() && r.Status.Phase != berth.PhaseReleasing
 }
 
 // hostnames are the names of nodes by their hostname label. Of two nodes with one hostname the first by name counts,

@@ -14,7 +14,7 @@ import (
 )
 
 // Holdings are the devices of managed pools that allocated ResourceClaims and living reservations hold. Results with
-// adminAccess take nothing. Reservations whose namespace/name is in without are left out together with their claims.
+// adminAccess take nothing, nor do targets. Reservations whose namespace/name is in without are left out together with their claims.
 func (v *View) Holdings(s *snapshot.Snapshot, without map[string]bool) []ledger.Holding {
 	var out []ledger.Holding
 	skipped := map[string]bool{}
@@ -43,9 +43,9 @@ func (v *View) Holdings(s *snapshot.Snapshot, without map[string]bool) []ledger.
 	return out
 }
 
-// Released reports whether a reservation holds nothing any more: it is being released and none of its claims exists.
+// Released reports whether a reservation holds nothing: it is a target, or is being released and none of its claims exists.
 func Released(r *berth.GangReservation, hasClaims bool) bool {
-	return r.Status.Phase == berth.PhaseReleasing && !hasClaims
+	return !r.Holds() || r.Status.Phase == berth.PhaseReleasing && !hasClaims
 }
 
 // ReservationUID returns the UID of the reservation that the claim serves, or "" when it is not one of Berth's. The

@@ -2,13 +2,18 @@ package fuzztest
 
 import (
 	"reflect"
+	"strconv"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
-// Stored drops what no API server holds: objects without a name, and a second one of the same namespace and name.
+var versions atomic.Uint64
+
+// Stored drops what no API server holds: objects without a name, and a second one of the same namespace and name. Each
+// object gets a resourceVersion that no other object had, as the API server gives one to every state of an object.
 func Stored(s *snapshot.Snapshot) *snapshot.Snapshot {
 	lists := reflect.ValueOf(s).Elem()
 	for i := range lists.NumField() {
@@ -22,6 +27,7 @@ func Stored(s *snapshot.Snapshot) *snapshot.Snapshot {
 			}
 			if key := [2]string{object.GetNamespace(), object.GetName()}; !seen[key] {
 				seen[key] = true
+				object.SetResourceVersion(strconv.FormatUint(versions.Add(1), 10))
 				kept = reflect.Append(kept, list.Index(j))
 			}
 		}
