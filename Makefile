@@ -26,6 +26,9 @@ PASSES ?= 10
 BENCH ?= .
 BENCH_COUNT ?= 6
 BENCH_TIME ?= 1s
+# How long `make fuzz` fuzzes each target, and which: a regular expression on their names.
+FUZZTIME ?= 10m
+FUZZ ?= .
 # An earlier .cache/bench/latest.txt to compare with.
 BENCH_BASE ?=
 LINT_TIMEOUT ?= 20m
@@ -114,6 +117,10 @@ test-matrix: components ## Only the fault matrix and the frozen leader; BERTH_MA
 .PHONY: test-ten
 test-ten: components ## The tests on the clusters ten times in a row, with the time of each pass
 	test/tools/repeat.sh $(PASSES) $(MAKE) test-cluster
+
+.PHONY: fuzz
+fuzz: ## Fuzz every input from outside, FUZZTIME each, and keep the inputs that matter
+	go run ./test/fuzz -time $(FUZZTIME) -run '$(FUZZ)'
 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Benchmarks, summed up by benchstat; BENCH_BASE=<file> compares

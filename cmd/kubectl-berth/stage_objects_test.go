@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 )
 
 func typed(apiVersion, kind string) metav1.TypeMeta {
@@ -132,7 +133,8 @@ func (s *stage) templates(args []string, _ string) string {
 	return "ResourceClaimTemplate " + strings.Join(said, ", ")
 }
 
-// job makes a Job of Indexed pods that ask for a template each: job NAME pods=4 of=TEMPLATE [cpu=1] [slices=2] [tolerates=KEY].
+// job makes a Job of Indexed pods that ask for a template each: job NAME pods=4 of=TEMPLATE [cpu=1] [slices=2]
+// [interconnect=required] [tolerates=KEY].
 func (s *stage) job(args []string, _ string) string {
 	names, values := wordsOf(args)
 	pods := int32(number(values["pods"]))
@@ -152,8 +154,11 @@ func (s *stage) job(args []string, _ string) string {
 	if key := values["tolerates"]; key != "" {
 		spec.Tolerations = []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists}}
 	}
-	if k := values["slices"]; k != "" {
-		j.Spec.Template.Annotations = map[string]string{"berth.dev/slices": k}
+	j.Spec.Template.Annotations = map[string]string{}
+	for key, annotation := range map[string]string{"slices": berth.AnnotationSlices, "interconnect": berth.AnnotationInterconnect} {
+		if value := values[key]; value != "" {
+			j.Spec.Template.Annotations[annotation] = value
+		}
 	}
 	return fmt.Sprintf("Job %s: %s", names[0], s.put(j))
 }

@@ -2,8 +2,12 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/berth-dev/berth/pkg/inventory"
 )
 
 // Legend explains the marks of a map.
@@ -12,11 +16,11 @@ const Legend = ". free   a held by holder a   ! overdrawn   ? quarantined   x un
 // perLine is how many hosts of a domain stand on one line.
 const perLine = 8
 
-// Text draws the map: a grid where hosts have positions, else a line for each domain; pools of one domain with one driver
-// stand together.
+// Text draws the map: a grid where hosts have positions; racks where pools of one host each belong to domains of an
+// interconnect; else a line for each domain of a pool. What is no grid stands under its driver.
 func (r MapReport) Text(wide bool) string {
 	var b strings.Builder
-	driver := ""
+	driver, racked := "", map[string]bool{}
 	for i, p := range r.Pools {
 		if p.Columns > 0 {
 			if i > 0 {
@@ -40,7 +44,13 @@ func (r MapReport) Text(wide bool) string {
 			fmt.Fprintf(&b, "driver %s\n", p.Driver)
 			driver = p.Driver
 		}
-		byDomain(&b, p)
+		if !racked[driver] {
+			racked[driver] = true
+			r.racks(&b, driver)
+		}
+		if p.rack() == "" {
+			byDomain(&b, p)
+		}
 	}
 	if len(r.Pools) == 0 {
 		b.WriteString("no managed hardware in the input\n")
@@ -57,23 +67,54 @@ func (r MapReport) Text(wide bool) string {
 	return b.String()
 }
 
+// rack is the domain of the only host of a pool; empty for other pools.
+func (p PoolMap) rack() string {
+	if p.Columns == 0 && len(p.Domains) == 1 && len(p.Domains[0]) == 1 {
+		return p.Domains[0][0].Domain
+	}
+	return ""
+}
+
+// racks draws the hosts of a driver's pools of one host each by the domain they belong to. A pool that is not called like
+// its host is named.
+func (r MapReport) racks(b *strings.Builder, driver string) {
+	in := map[string][]cell{}
+	for _, p := range r.Pools {
+		if rack := p.rack(); p.Driver == driver && rack != "" {
+			c := cells(p.Domains[0])[0]
+			if p.Pool != c.name {
+				c.name += " (" + p.Pool + ")"
+			}
+			in[rack] = append(in[rack], c)
+		}
+	}
+	for _, rack := range slices.SortedFunc(maps.Keys(in), inventory.Natural) {
+		row := in[rack]
+		slices.SortStableFunc(row, func(a, b cell) int { return inventory.Natural(a.name, b.name) })
+		lines(b, rack+": ", row)
+	}
+}
+
 func byDomain(b *strings.Builder, p PoolMap) {
 	for i, d := range p.Domains {
 		head := "pool " + p.Pool
 		if len(p.Domains) > 1 {
 			head += fmt.Sprintf(", domain %d", i+1)
 		}
-		head += ": "
-		row := cells(d)
-		name, mark := widths(row)
-		for from := 0; from < len(row); from += perLine {
-			var texts []string
-			for _, c := range row[from:min(from+perLine, len(row))] {
-				texts = append(texts, pad(c.name, name)+" "+pad(c.mark, mark))
-			}
-			b.WriteString(strings.TrimRight("  "+head+strings.Join(texts, "   "), " ") + "\n")
-			head = strings.Repeat(" ", utf8.RuneCountInString(head))
+		lines(b, head+": ", cells(d))
+	}
+}
+
+// lines draws cells beside a head, so many on a line.
+func lines(b *strings.Builder, head string, row []cell) {
+	name, mark := widths(row)
+	for from := 0; from < len(row); from += perLine {
+		var texts []string
+		for _, c := range row[from:min(from+perLine, len(row))] {
+			texts = append(texts, pad(c.name, name)+" "+pad(c.mark, mark))
 		}
+		b.WriteString(strings.TrimRight("  "+head+strings.Join(texts, "   "), " ") + "\n")
+		head = strings.Repeat(" ", utf8.RuneCountInString(head))
 	}
 }
 

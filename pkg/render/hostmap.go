@@ -50,6 +50,8 @@ const (
 type HostMap struct {
 	Name  string    `json:"name"`
 	State HostState `json:"state"`
+	// Domain of the interconnect that its devices belong to, such as "rack a"; empty when they belong to none, or to several.
+	Domain string `json:"domain"`
 	// Holders are letters of MapReport.Holders.
 	Holders []string `json:"holders"`
 	// Devices of this host alone, and how many of them are free; both 0 where the pool has devices of several hosts.
@@ -152,6 +154,7 @@ func (m *mapper) pool(p *inventory.Pool) PoolMap {
 	if l.columns == 0 {
 		groups = domains(p, l.hosts)
 	}
+	in := domainsOf(p)
 	single := map[string][]*inventory.Device{}
 	for _, d := range p.Devices {
 		if len(d.Hosts) > 1 {
@@ -165,13 +168,37 @@ func (m *mapper) pool(p *inventory.Pool) PoolMap {
 	for _, hosts := range groups {
 		var domain []HostMap
 		for _, h := range hosts {
-			domain = append(domain, m.host(p, h, single[h]))
+			host := m.host(p, h, single[h])
+			host.Domain = in[h]
+			domain = append(domain, host)
 		}
 		if len(domain) > 0 {
 			out.Domains = append(out.Domains, domain)
 		}
 	}
 	return out
+}
+
+// domainsOf names the one domain that the devices on each host belong to. Devices of several hosts that have none say
+// nothing of theirs.
+func domainsOf(p *inventory.Pool) map[string]string {
+	in, several := map[string]string{}, map[string]bool{}
+	for _, d := range p.Devices {
+		if !d.Domain.Known() {
+			continue
+		}
+		name := d.Domain.Noun() + " " + d.Domain.Value
+		for _, h := range d.Hosts {
+			several[h] = several[h] || in[h] != "" && in[h] != name
+			in[h] = name
+		}
+	}
+	for h := range several {
+		if several[h] {
+			delete(in, h)
+		}
+	}
+	return in
 }
 
 func (m *mapper) host(p *inventory.Pool, name string, devices []*inventory.Device) HostMap {

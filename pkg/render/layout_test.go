@@ -83,6 +83,45 @@ c  ns/two: p/dev-1
 	}
 }
 
+// TestRacks: pools of one host stand in the domains of their interconnect, those that are in none by themselves, and
+// holders are seen in both.
+func TestRacks(t *testing.T) {
+	var pools []*inventory.Pool
+	var hosts []inventory.Host
+	publish := func(pool, host string, racks ...string) {
+		id := inventory.PoolID{Driver: "d.example.com", Name: pool}
+		s := inventory.Published{Name: "s", Pool: id, SliceCount: 1}
+		for i, rack := range racks {
+			s.Devices = append(s.Devices, inventory.PublishedDevice{Device: inventory.Device{
+				Name: fmt.Sprintf("gpu-%d", i), Hosts: []string{host}, Domain: inventory.Domain{By: "label example.com/rack", Value: rack},
+			}})
+		}
+		pools = append(pools, inventory.NewPool(id, []inventory.Published{s}))
+		hosts = append(hosts, inventory.Host{Name: host})
+	}
+	publish("h1", "h1", "r10", "r10")
+	publish("h2", "h2", "r2", "r2")
+	publish("h3", "h3", "r10", "r10")
+	publish("called-otherwise", "h4", "r2")
+	publish("none", "h5", "", "")
+	publish("torn", "h6", "r2", "r10")
+	inv := inventory.Build(inventory.Input{Pools: pools, Hosts: hosts})
+	l := ledger.New(inv)
+	l.Take(ledger.Holding{Owner: "ns/one", Reservation: "1", Pool: pools[2].ID, Device: "gpu-1"})
+	want := `driver d.example.com
+  rack r2: h2                    . 2/2 free   h4 (called-otherwise) . 1/1 free
+  rack r10: h1 . 2/2 free   h3 a 1/2 free
+  pool none: h5 . 2/2 free
+  pool torn: h6 . 2/2 free
+
+. free   a held by holder a   ! overdrawn   ? quarantined   x unusable
+a  ns/one: h3/gpu-1
+`
+	if diff := cmp.Diff(want, NewMapReport(inv, l, nil, nil).Text(false)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestLetters never runs out.
 func TestLetters(t *testing.T) {
 	for i, want := range map[int]string{0: "a", 25: "z", 26: "aa", 51: "az", 52: "ba", 701: "zz", 702: "aaa"} {

@@ -6,25 +6,51 @@ import (
 	"strings"
 )
 
-// Slice says in one sentence what a gang has: "tpu-4x4-2 (pod-a) on node-2, node-3, node-6, node-7".
+// Slice says in one sentence what a gang has: "tpu-4x4-2 (pod-a) on node-2, node-3, node-6, node-7". Devices of several
+// pools are told as pool/device, and pods beside each other on one host are counted.
 func Slice(sets []PodSet) string {
 	var parts []string
 	for _, ps := range sets {
-		var devices, pools []string
-		for _, c := range ps.Claims {
-			for _, d := range c.Devices {
-				devices = append(devices, d.Device)
-				pools = append(pools, d.Pool)
-			}
-		}
-		slices.Sort(pools)
-		part := fmt.Sprintf("%s (%s) on %s", Some(devices), Some(slices.Compact(pools)), Some(ps.Hosts))
+		part := devicesOf(ps) + " on " + Some(counted(ps.Hosts))
 		if len(sets) > 1 {
 			part = ps.Name + ": " + part
 		}
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, "; ")
+}
+
+func devicesOf(ps PodSet) string {
+	var devices, long, pools []string
+	for _, c := range ps.Claims {
+		for _, d := range c.Devices {
+			devices, long = append(devices, d.Device), append(long, d.Pool+"/"+d.Device)
+			pools = append(pools, d.Pool)
+		}
+	}
+	slices.Sort(pools)
+	if pools = slices.Compact(pools); len(pools) > 1 {
+		return Some(long)
+	}
+	return fmt.Sprintf("%s (%s)", Some(devices), Some(pools))
+}
+
+// counted says of hosts that follow each other how often: "n1 (3 pods), n2".
+func counted(hosts []string) []string {
+	var out []string
+	for i := 0; i < len(hosts); {
+		n := i
+		for n < len(hosts) && hosts[n] == hosts[i] {
+			n++
+		}
+		text := hosts[i]
+		if n-i > 1 {
+			text += " (" + count(n-i, "pod") + ")"
+		}
+		out = append(out, text)
+		i = n
+	}
+	return out
 }
 
 // Some joins up to 16 names and counts the rest.

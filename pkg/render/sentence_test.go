@@ -18,6 +18,13 @@ func TestSentences(t *testing.T) {
 	two := fits
 	two.PodSets = append(two.PodSets, two.PodSets[0])
 	two.PodSets[1].Name = "more"
+	several := placement.Decision{Proved: true, PodSets: []placement.PodSet{{Name: "main", Hosts: []string{"n1", "n1", "n2"}, Claims: []placement.Claim{{
+		PodClaim: "gpu", PodsPerClaim: 1, Instances: []placement.Instance{
+			{Devices: []placement.Device{{Request: "r", Pool: inventory.PoolID{Driver: "d", Name: "n1"}, Name: "gpu-0", Hosts: []string{"n1"}}}},
+			{Devices: []placement.Device{{Request: "r", Pool: inventory.PoolID{Driver: "d", Name: "n1"}, Name: "gpu-1", Hosts: []string{"n1"}}}},
+			{Devices: []placement.Device{{Request: "r", Pool: inventory.PoolID{Driver: "d", Name: "n2"}, Name: "gpu-0", Hosts: []string{"n2"}}}},
+		},
+	}}}}}
 	waits := placement.Decision{Proved: false, Refusal: &reason.Refusal{Code: reason.NoFreeSlice, Message: "none is free"}}
 	refused := placement.Decision{Proved: true, Refusal: &reason.Refusal{Code: reason.NotDivisible, Message: "5 pods"}}
 	w := NewWorkload("Job", "ns", "train")
@@ -26,6 +33,7 @@ func TestSentences(t *testing.T) {
 		want string
 	}{
 		{w.Decide(fits, nil), "Job ns/train fits: dev (pod-a) on n1, n2"},
+		{w.Decide(several, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, n2/gpu-0 on n1 (2 pods), n2"},
 		{w.Decide(two, nil), "Job ns/train fits: main: dev (pod-a) on n1, n2; more: dev (pod-a) on n1, n2"},
 		{w.Reserve(PodSets(fits)), "Job ns/train has its slice: dev (pod-a) on n1, n2"},
 		{w.Decide(waits, nil), "Job ns/train waits (NoFreeSlice): none is free (the search was cut short: a place may exist all the same)"},

@@ -1,39 +1,56 @@
 package fuzztest
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"reflect"
-	"strconv"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
-var versions atomic.Uint64
-
-// Stored drops what no API server holds: objects without a name, and a second one of the same namespace and name. Each
-// object gets a resourceVersion that no other object had, as the API server gives one to every state of an object.
+// Stored makes a snapshot one that an API server could hold: it drops objects without a name and a second one of the same
+// namespace and name, and gives every object a UID of its own and a resourceVersion that differs where anything else does.
 func Stored(s *snapshot.Snapshot) *snapshot.Snapshot {
 	lists := reflect.ValueOf(s).Elem()
 	for i := range lists.NumField() {
 		list := lists.Field(i)
 		kept := reflect.MakeSlice(list.Type(), 0, list.Len())
-		seen := map[[2]string]bool{}
+		names, uids := map[types.NamespacedName]bool{}, map[types.UID]bool{}
 		for j := range list.Len() {
 			object, ok := list.Index(j).Interface().(metav1.Object)
 			if !ok || object.GetName() == "" {
 				continue
 			}
-			if key := [2]string{object.GetNamespace(), object.GetName()}; !seen[key] {
-				seen[key] = true
-				object.SetResourceVersion(strconv.FormatUint(versions.Add(1), 10))
-				kept = reflect.Append(kept, list.Index(j))
+			name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+			if names[name] {
+				continue
 			}
+			if uid := object.GetUID(); uid == "" || uids[uid] {
+				object.SetUID(types.UID("uid of " + name.String()))
+			}
+			names[name], uids[object.GetUID()] = true, true
+			object.SetResourceVersion("")
+			object.SetResourceVersion(version(object))
+			kept = reflect.Append(kept, list.Index(j))
 		}
 		list.Set(kept)
 	}
 	return s
+}
+
+// version is a number made of everything that an object says.
+func version(object metav1.Object) string {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // objects of the API are made to be marshalled
+	}
+	h := fnv.New64a()
+	h.Write(raw)
+	return fmt.Sprint(h.Sum64())
 }
 
 // Broken is a copy of a snapshot, broken as the bytes choose, that an API server could hold.
