@@ -16,7 +16,9 @@ import (
 // Scenarios 8 and 24: a layout that the API refuses today, or that an API server without the gate makes of a good one, takes
 // its pool out of use with a reason. The pool beside it keeps working.
 func TestRefusedLayouts(t *testing.T) {
-	counters := func() dratest.Slice { return dratest.NewSlice("counters", driver, "pod-a").Of(2).Counters("cs", "4", "h1", "h2") }
+	counters := func() dratest.Slice {
+		return dratest.NewSlice("counters", driver, "pod-a").Of(2).Counters("cs", "4", "h1", "h2")
+	}
 	devices := func() dratest.Slice { return dratest.NewSlice("devices", driver, "pod-a").Of(2) }
 	one := func(name string) dratest.Device { return dratest.NewDevice(name, "x").On("node-1") }
 	both := devices().Device(one("d").Consumes("cs", "4", "h1"))
