@@ -180,7 +180,7 @@ func (b *poolBuilder) publish() []*resourcev1.ResourceSlice {
 // occupyAtRandom lets strangers hold what the scheduler would give them, and now and then something that is gone.
 func occupyAtRandom(t *testing.T, rng *rand.Rand, s *snapshot.Snapshot) {
 	t.Helper()
-	inv := cluster.New().Inventory(s)
+	inv := cluster.New().World(s).Inventory
 	for i := range rng.IntN(5) {
 		all := inv.Class("all").Devices
 		if len(all) == 0 {
