@@ -21,6 +21,7 @@ import (
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
@@ -56,7 +57,7 @@ func newReferee(s *snapshot.Snapshot) *referee {
 			if d.Attributes == nil {
 				d.Attributes = map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
 			}
-			d.Attributes["berth.test/name"] = resourcev1.DeviceAttribute{StringValue: ptr(d.Name)}
+			d.Attributes["berth.test/name"] = resourcev1.DeviceAttribute{StringValue: ptr(sl.Spec.Pool.Name + "/" + d.Name)}
 		}
 		r.slices = append(r.slices, sl)
 	}
@@ -69,7 +70,7 @@ func newReferee(s *snapshot.Snapshot) *referee {
 }
 
 // allocate asks for one device by name on a node; nil when the scheduler would not give it.
-func (r *referee) allocate(t *testing.T, device string, spec *resourcev1.ResourceClaimSpec, node *corev1.Node) *resourcev1.AllocationResult {
+func (r *referee) allocate(t *testing.T, device *inventory.Device, spec *resourcev1.ResourceClaimSpec, node *corev1.Node) *resourcev1.AllocationResult {
 	t.Helper()
 	a, err := structured.NewAllocator(context.Background(), structured.Features{
 		PartitionableDevices: true, DeviceTaints: true, AdminAccess: true, PrioritizedList: true, ConsumableCapacity: true, DeviceBindingAndStatus: true,
@@ -80,7 +81,7 @@ func (r *referee) allocate(t *testing.T, device string, spec *resourcev1.Resourc
 	spec = spec.DeepCopy()
 	for i := range spec.Devices.Requests {
 		spec.Devices.Requests[i].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
-			Expression: fmt.Sprintf(`device.attributes["berth.test"].name == %q`, device),
+			Expression: fmt.Sprintf(`device.attributes["berth.test"].name == %q`, device.Short()),
 		}}}
 	}
 	results, err := a.Allocate(context.Background(), node, []*resourcev1.ResourceClaim{{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: *spec}})
@@ -89,6 +90,8 @@ func (r *referee) allocate(t *testing.T, device string, spec *resourcev1.Resourc
 	}
 	return &results[0]
 }
+
+func compare(want, got *resourcev1.AllocationResult) string { return cmp.Diff(want, got) }
 
 // agree compares every device of the snapshot with the referee: whether it is free, and what the allocation looks like.
 func agree(t *testing.T, s *snapshot.Snapshot, class string) (free, taken int) {
@@ -101,7 +104,7 @@ func agree(t *testing.T, s *snapshot.Snapshot, class string) (free, taken int) {
 	}
 	for _, d := range w.Inventory.Class(class).Devices {
 		spec := dratest.Request(class, 1)
-		want := ref.allocate(t, d.Name, spec, nodesByName[d.Hosts[0]])
+		want := ref.allocate(t, d, spec, nodesByName[d.Hosts[0]])
 		ours := w.Ledger.Free(d) && len(d.Taints) == 0
 		if ours != (want != nil) {
 			t.Fatalf("%s: free is %v, the scheduler says %v", d.ID(), ours, want != nil)
@@ -145,6 +148,46 @@ func TestAgreesWithSchedulerOnKEP4815(t *testing.T) {
 	}
 }
 
+// Every published case, with as much of it taken as chance has it.
+func TestAgreesWithSchedulerOnTakenHardware(t *testing.T) {
+	for _, file := range []string{"../../test/testdata/kep4815-multihost.yaml", "../adapt/dra/testdata/aks-gb300-gpu.yaml", "../adapt/dra/testdata/oke-gb200-gpu.yaml", "../adapt/dra/testdata/oke-gb200-dranet.yaml"} {
+		free, taken := 0, 0
+		for seed := range uint64(12) {
+			s := theCase(t, file)
+			rng := rand.New(rand.NewPCG(seed, 5))
+			for i := range 1 + rng.IntN(6) {
+				w := cluster.New().World(s)
+				all := w.Inventory.Class("all").Devices
+				if d := all[rng.IntN(len(all))]; w.Ledger.Free(d) {
+					s.ResourceClaims = append(s.ResourceClaims, dratest.Claim("x", fmt.Sprint("c", i), dratest.Result(d.Pool.Driver, d.Pool.Name, d.Name)))
+				}
+			}
+			f, n := agree(t, s, "all")
+			free, taken = free+f, taken+n
+		}
+		if free == 0 || taken < 12 {
+			t.Errorf("%s: %d free, %d taken", file, free, taken)
+		}
+	}
+}
+
+// theCase is one whose every driver is managed, with the nodes that it names and a class for everything.
+func theCase(t *testing.T, file string) *snapshot.Snapshot {
+	s := dratest.Load(t, file)
+	managed := map[string]bool{}
+	for _, sl := range s.ResourceSlices {
+		if !managed[sl.Spec.Driver] {
+			managed[sl.Spec.Driver] = true
+			s.AcceleratorPools = append(s.AcceleratorPools, dratest.Pool(sl.Spec.Driver))
+		}
+		if sl.Spec.NodeName != nil {
+			s.Nodes = append(s.Nodes, dratest.Node(*sl.Spec.NodeName))
+		}
+	}
+	s.DeviceClasses = append(s.DeviceClasses, dratest.Class("all", "true"))
+	return s
+}
+
 func TestAgreesWithSchedulerOnPublishedHardware(t *testing.T) {
 	for _, file := range []string{"aks-gb300-gpu", "oke-gb200-gpu", "oke-gb200-dranet"} {
 		s := dratest.Load(t, "../adapt/dra/testdata/"+file+".yaml")
@@ -162,6 +205,8 @@ func TestAgreesWithSchedulerOnPublishedHardware(t *testing.T) {
 		}
 	}
 }
+
+func pools() []*berth.AcceleratorPool { return []*berth.AcceleratorPool{dratest.Pool(driver)} }
 
 // randomWorld has one pool of overlapping devices on counters, some of them taken by strangers without overdraw.
 func randomWorld(rng *rand.Rand) *snapshot.Snapshot {
@@ -293,7 +338,7 @@ func TestScoredAgreesWithScheduler(t *testing.T) {
 			for _, span := range class.Spans() {
 				var want, got []string
 				for _, d := range span.Devices {
-					if class.Name != "all" && ref.allocate(t, d.Name, dratest.Request(class.Name, 1), nodesByName[d.Hosts[0]]) != nil {
+					if class.Name != "all" && ref.allocate(t, d, dratest.Request(class.Name, 1), nodesByName[d.Hosts[0]]) != nil {
 						want = append(want, d.Name)
 					}
 				}

@@ -63,6 +63,11 @@ func TestPoolProblems(t *testing.T) { // Scenarios 6, 8 and 24.
 			"PoolInvalid: pool d/p: slice s, device x: counter z does not exist in counter set cs"},
 		"more than there is": {[]inventory.Published{counters("c", "cs"), devices("s", dev("x", h, takes("cs", "a", 4001)))},
 			"PoolInvalid: pool d/p: slice s, device x: consumes more of counter cs/a than there is"},
+		"compatibility groups": {[]inventory.Published{counters("c", "cs"), devices("s", dev("x", h), func() inventory.PublishedDevice {
+			d := dev("y", h, takes("cs", "a", 1))
+			d.Grouped = true
+			return d
+		}())}, "PoolInvalid: pool d/p: slice s, device y: it has compatibility groups, which Berth cannot keep"},
 		"negative": {[]inventory.Published{counters("c", "cs"), devices("s", dev("x", h, takes("cs", "a", -1)))},
 			"PoolInvalid: pool d/p: slice s, device x: consumption of counter cs/a is negative"},
 		"three sets": {[]inventory.Published{counters("c", "x", "y", "z"), devices("s", dev("x", h, takes("x", "a", 1), takes("y", "a", 1), takes("z", "a", 1)))},

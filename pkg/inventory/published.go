@@ -36,6 +36,8 @@ type PublishedDevice struct {
 	Device
 	// Consumes is the consumption as published; NewPool makes Device.Charge from it.
 	Consumes []Charge
+	// Grouped is true when the device may be allocated only beside devices of its compatibility groups.
+	Grouped bool
 }
 
 // NewPool makes a pool of everything that is published under its name. Slices of older generations are ignored, and
@@ -136,6 +138,10 @@ func (p *Pool) check(current []Published) *reason.Refusal {
 				return p.invalid("device %s is in slice %s and in slice %s", d.Name, other, s.Name)
 			}
 			devicesIn[d.Name] = s.Name
+			if d.Grouped {
+				// Who cannot judge which devices may stand together must not give out any of them, nor those beside them.
+				return p.invalid("slice %s, device %s: it has compatibility groups, which Berth cannot keep", s.Name, d.Name)
+			}
 			if breach := p.checkConsumption(d, sets); breach != "" {
 				return p.invalid("slice %s, device %s: %s", s.Name, d.Name, breach)
 			}

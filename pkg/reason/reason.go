@@ -28,6 +28,8 @@ const (
 	Contended Code = "Contended"
 	// ClaimMissing: a ResourceClaimTemplate that the pods name does not exist (yet).
 	ClaimMissing Code = "ClaimMissing"
+	// TemplateReplaced: a ResourceClaimTemplate is not the one that Kueue charged for, or that was decided on.
+	TemplateReplaced Code = "TemplateReplaced"
 	// NotFenced: the admission policies are not in force, so nothing may be reserved.
 	NotFenced Code = "NotFenced"
 	// ReservationFailed: the API server refused a write of the reservation; the message says which and why.

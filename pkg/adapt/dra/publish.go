@@ -63,6 +63,7 @@ func publishedDevice(d *resourcev1.Device, at place, taints map[string][]invento
 	out.Taints = append(out.Taints, taints[""]...)
 	out.Taints = append(out.Taints, taints[d.Name]...)
 	for _, c := range d.ConsumesCounters {
+		out.Grouped = out.Grouped || len(c.CompatibilityGroups) > 0
 		for name, counter := range c.Counters {
 			out.Consumes = append(out.Consumes, inventory.Charge{CounterSet: c.CounterSet, Counter: name, Milli: ceil(counter.Value)})
 		}

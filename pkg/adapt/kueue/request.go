@@ -33,7 +33,12 @@ type Request struct {
 	Flavor string
 	// Counts of admitted pods by pod set.
 	Counts map[string]int32
+	// Templates of the managed claims.
+	Templates map[PodClaim]berth.TemplateReference
 }
+
+// PodClaim is an entry of a pod set's spec.resourceClaims.
+type PodClaim struct{ PodSet, Name string }
 
 // Lookup finds the objects that a Workload refers to. Each function returns nil when there is no such object.
 type Lookup struct {
@@ -47,7 +52,7 @@ type Lookup struct {
 
 // Read turns an admitted Workload into a request. A refusal says why it cannot be served as it is.
 func Read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
-	req := Request{Counts: map[string]int32{}, Gang: gang.Gang{
+	req := Request{Counts: map[string]int32{}, Templates: map[PodClaim]berth.TemplateReference{}, Gang: gang.Gang{
 		Key: gang.Key{Namespace: wl.Namespace, Name: wl.Name}, UID: string(wl.UID),
 	}}
 	for i := range wl.Spec.PodSets {
@@ -59,6 +64,9 @@ func Read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 		}
 		if len(claims) == 0 {
 			continue
+		}
+		if refusal := req.bind(wl, ps, claims, in); refusal != nil {
+			return req, refusal
 		}
 		set, refusal := podSet(wl, ps, assigned, in)
 		if refusal != nil {

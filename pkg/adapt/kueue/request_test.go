@@ -2,11 +2,13 @@ package kueue_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -94,7 +96,8 @@ func TestRead(t *testing.T) {
 	}
 	want := adaptkueue.Request{
 		Managed: true, Flavor: "tpu-v5e", Counts: map[string]int32{"main": 4},
-		Owner: berth.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "train"},
+		Templates: map[adaptkueue.PodClaim]berth.TemplateReference{{PodSet: "main", Name: "tpu"}: {Name: "tpu-4x4", UID: "template-tpu-4x4"}},
+		Owner:     berth.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "train"},
 		Gang: gang.Gang{
 			Key: gang.Key{Namespace: "ml", Name: "job-train"}, UID: "wl-train",
 			PodSets: []gang.PodSet{{
@@ -115,6 +118,9 @@ func TestReadRefusals(t *testing.T) {
 		want   string
 	}{
 		{"the template is not there", func(r *request) { delete(r.templates, "tpu-4x4") }, "ClaimMissing: ResourceClaimTemplate tpu-4x4 of pod claim tpu does not exist"},
+		{"the template is younger than the quota", func(r *request) {
+			r.templates["tpu-4x4"].CreationTimestamp = metav1.NewTime(kueuetest.Start.Add(time.Second))
+		}, "TemplateReplaced: ResourceClaimTemplate tpu-4x4 of pod claim tpu was created after Kueue had charged for another one of that name"},
 		{"the claim is not there", func(r *request) { r.entries(byName("tpu", "mine")) }, "ClaimMissing: ResourceClaim mine of pod claim tpu does not exist"},
 		{"a claim by name", func(r *request) {
 			r.entries(byName("tpu", "mine"))
@@ -212,6 +218,29 @@ func TestReadSeveralPodSets(t *testing.T) {
 	}
 	if sets := got.Gang.PodSets; len(sets) != 2 || sets[0].Name != "main" || sets[1].Name != "second" || sets[1].Slices != 2 || sets[1].Count != 8 {
 		t.Errorf("%+v", got.Gang.PodSets)
+	}
+}
+
+// Only a template that is certainly younger is another one: times count seconds, and who has no quota has been charged nothing.
+func TestReadTemplates(t *testing.T) {
+	for name, change := range map[string]func(*request){
+		"as old as the quota": func(r *request) { r.templates["tpu-4x4"].CreationTimestamp = metav1.NewTime(kueuetest.Start) },
+		"no quota": func(r *request) {
+			r.templates["tpu-4x4"].CreationTimestamp = metav1.NewTime(kueuetest.Start.Add(time.Hour))
+			r.wl.Status.Conditions = nil
+		},
+		"not ours": func(r *request) {
+			r.entries(fromTemplate("nic", "nic"), fromTemplate("tpu", "tpu-4x4"))
+			r.templates["nic"].CreationTimestamp = metav1.NewTime(kueuetest.Start.Add(time.Hour))
+		},
+	} {
+		r := newRequest()
+		change(r)
+		got, refusal := r.read()
+		want := map[adaptkueue.PodClaim]berth.TemplateReference{{PodSet: "main", Name: "tpu"}: {Name: "tpu-4x4", UID: "template-tpu-4x4"}}
+		if diff := cmp.Diff(want, got.Templates); refusal != "" || diff != "" {
+			t.Errorf("%s: %s %s", name, refusal, diff)
+		}
 	}
 }
 

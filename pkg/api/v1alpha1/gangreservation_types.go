@@ -148,6 +148,11 @@ type ReservedClaim struct {
 	// +kubebuilder:validation:MaxLength=63
 	PodClaim string `json:"podClaim"`
 
+	// template is the ResourceClaimTemplate that was decided on. The claims are made from it and from no other of its name: a
+	// template's spec never changes, so another shape is another template.
+	// +optional
+	Template *TemplateReference `json:"template,omitempty"`
+
 	// prefix names the ResourceClaims: instance i is <prefix>-<i>.
 	// +required
 	// +kubebuilder:validation:MaxLength=240
@@ -166,6 +171,16 @@ type ReservedClaim struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10000
 	Devices []ReservedDevice `json:"devices"`
+}
+
+// TemplateReference names a ResourceClaimTemplate in the reservation's namespace.
+type TemplateReference struct {
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +required
+	UID types.UID `json:"uid"`
 }
 
 // ReservedDevice is one device and what it takes from its pool.

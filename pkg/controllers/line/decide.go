@@ -168,6 +168,8 @@ func (v *view) refuse(wl *kueue.Workload, check *kueue.AdmissionCheckState, why 
 	state := kueue.CheckStatePending
 	if why.Code.Final() {
 		state = kueue.CheckStateRejected
+	} else if why.Code == reason.TemplateReplaced {
+		state = kueue.CheckStateRetry // Only a new admission is charged for what is asked for now.
 	} else if limit := v.noFitTimeout(v.checks[check.Name]); limit > 0 {
 		left := limit
 		if quota := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved); quota != nil {

@@ -36,7 +36,8 @@ func TestReserve(t *testing.T) {
 			PodSets: []berth.ReservedPodSet{{
 				Name: "main", Count: 4, Hosts: hosts,
 				Claims: []berth.ReservedClaim{{
-					PodClaim: "tpu", Prefix: "berth.job-a-" + epoch + ".main.tpu", PodsPerClaim: 4,
+					PodClaim: "tpu", Template: &berth.TemplateReference{Name: "tpu-4x4", UID: "template-tpu-4x4"},
+					Prefix: "berth.job-a-" + epoch + ".main.tpu", PodsPerClaim: 4,
 					Devices: []berth.ReservedDevice{{
 						Request: "slice", Driver: driver, Pool: "pod-a", Generation: 1, Device: "tpu-4x4-00", Hosts: hosts, Charge: []berth.CounterCharge{},
 					}},
@@ -60,6 +61,21 @@ func TestHostsAreNamedByTheirLabel(t *testing.T) {
 	if diff := cmp.Diff([]string{"pod-a-2", "pod-a-0", "pod-a-1", "pod-a-3"}, got.Hosts); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Scenario 23: the template is another one than the one that was charged for. Nothing is reserved for what nobody paid, and
+// Kueue charges anew.
+func TestTemplateReplacedAfterTheCharge(t *testing.T) {
+	s := newSite()
+	s.waits("a")
+	s.ResourceClaimTemplates[0] = s.ResourceClaimTemplates[0].DeepCopy()
+	s.ResourceClaimTemplates[0].CreationTimestamp = metav1.NewTime(kueuetest.Start.Add(time.Second))
+	s.passes(t, "a Retry TemplateReplaced: ResourceClaimTemplate tpu-4x4 of pod claim tpu was created after Kueue had charged for another one of that name")
+	// A new admission is charged for what is there.
+	for i := range s.Workloads[0].Status.Conditions {
+		s.Workloads[0].Status.Conditions[i].LastTransitionTime = metav1.NewTime(kueuetest.Start.Add(time.Second))
+	}
+	s.passes(t, "a reserves pod-a/tpu-4x4-00")
 }
 
 // What one gang got the next does not get, and who comes too late is told who has it.

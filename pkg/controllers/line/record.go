@@ -42,7 +42,11 @@ func record(wl *kueue.Workload, check, epoch string, req adaptkueue.Request, d p
 	for _, ps := range d.PodSets {
 		set := berth.ReservedPodSet{Name: ps.Name, Count: req.Counts[ps.Name], Hosts: hostnames(ps.Hosts, inv)}
 		for _, c := range ps.Claims {
-			set.Claims = append(set.Claims, claim(res.Name, ps.Name, c))
+			rc := claim(res.Name, ps.Name, c)
+			if t, known := req.Templates[adaptkueue.PodClaim{PodSet: ps.Name, Name: c.PodClaim}]; known {
+				rc.Template = &t
+			}
+			set.Claims = append(set.Claims, rc)
 		}
 		res.Spec.PodSets = append(res.Spec.PodSets, set)
 	}

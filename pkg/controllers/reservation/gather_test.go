@@ -42,6 +42,32 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// Scenario 23: claims are made from the very template that was decided on.
+func TestOnlyTheTemplateThatWasDecidedOn(t *testing.T) {
+	res := served()
+	res.Spec.PodSets[0].Claims[0].Template = &berth.TemplateReference{Name: "tpu-4x4", UID: "template-tpu-4x4"}
+	p := promises(res)[0]
+	p.devices[0].Request = "slice"
+	if got := mismatch(p, kueuetest.NewTemplate("tpu-4x4")); got != nil {
+		t.Error(got)
+	}
+	another := kueuetest.NewTemplate("tpu-4x4")
+	another.UID = "another"
+	want := "TemplateReplaced: ResourceClaimTemplate tpu-4x4 was replaced after devices had been chosen for what the former one asked for"
+	if got := mismatch(p, another); got == nil || got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+	// A reservation of an older release says nothing about its template; what it asks for must be there all the same.
+	p.template = nil
+	if got := mismatch(p, another); got != nil {
+		t.Error(got)
+	}
+	another.Spec.Spec.Devices.Requests[0].Name = "other"
+	if got := mismatch(p, another); got == nil || got.Error() != "ReservationFailed: ResourceClaimTemplate tpu-4x4 changed: it has no request slice any more" {
+		t.Error(got)
+	}
+}
+
 func TestNewClaimTellsItsStory(t *testing.T) {
 	res := served()
 	p := promises(res)[1]

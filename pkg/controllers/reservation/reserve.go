@@ -76,8 +76,12 @@ func (r *reconciler) templateSpec(ctx context.Context, g *gathered, p promised) 
 	return resourcev1.ResourceClaimSpec{}, gone, nil
 }
 
-// mismatch refuses a template that no longer asks for what was decided.
+// mismatch refuses a template that is not the one that was decided on, or does not ask for what was decided.
 func mismatch(p promised, t *resourcev1.ResourceClaimTemplate) *reason.Refusal {
+	if p.template != nil && (t.Name != p.template.Name || t.UID != p.template.UID) {
+		return &reason.Refusal{Code: reason.TemplateReplaced, Message: fmt.Sprintf(
+			"ResourceClaimTemplate %s was replaced after devices had been chosen for what the former one asked for", t.Name)}
+	}
 	for _, d := range p.devices {
 		if !slices.ContainsFunc(t.Spec.Spec.Devices.Requests, func(q resourcev1.DeviceRequest) bool { return q.Name == d.Request }) {
 			return &reason.Refusal{Code: reason.ReservationFailed, Message: fmt.Sprintf(

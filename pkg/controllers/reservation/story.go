@@ -18,6 +18,8 @@ type promised struct {
 	name     string
 	podSet   string
 	podClaim string
+	// template that the claim is made from; nil in a reservation of an older release.
+	template *berth.TemplateReference
 	devices  []berth.ReservedDevice
 }
 
@@ -33,7 +35,7 @@ func promises(res *berth.GangReservation) []promised {
 					i = len(all)
 					at[d.Instance] = i
 					all = append(all, promised{
-						name: jobs.ClaimName(c.Prefix, int(d.Instance)), podSet: ps.Name, podClaim: c.PodClaim,
+						name: jobs.ClaimName(c.Prefix, int(d.Instance)), podSet: ps.Name, podClaim: c.PodClaim, template: c.Template,
 					})
 				}
 				all[i].devices = append(all[i].devices, d)

@@ -34,7 +34,7 @@ func NewJob(name, class string, n int32) *batchv1.Job {
 // NewTemplate is a ResourceClaimTemplate for one device of a class, named after it.
 func NewTemplate(class string) *resourcev1.ResourceClaimTemplate {
 	return &resourcev1.ResourceClaimTemplate{
-		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: class},
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: class, UID: types.UID("template-" + class), CreationTimestamp: metav1.NewTime(Start)},
 		Spec: resourcev1.ResourceClaimTemplateSpec{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{
 			Requests: []resourcev1.DeviceRequest{{Name: "slice", Exactly: &resourcev1.ExactDeviceRequest{
 				DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1,
