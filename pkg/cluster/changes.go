@@ -2,10 +2,10 @@ package cluster
 
 import (
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"slices"
 
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
@@ -124,7 +124,7 @@ func (s *shared) of(requests map[string]int64) map[string]int64 {
 	if s.known == nil || s.size >= mostShared {
 		s.known, s.size = map[uint64][]map[string]int64{}, 0
 	}
-	print := fingerprint(requests)
+	print := nodes.Fingerprint(requests)
 	for _, have := range s.known[print] {
 		if maps.Equal(have, requests) {
 			return have
@@ -133,19 +133,4 @@ func (s *shared) of(requests map[string]int64) map[string]int64 {
 	s.known[print] = append(s.known[print], requests)
 	s.size++
 	return requests
-}
-
-var seed = maphash.MakeSeed()
-
-// fingerprint of amounts, in no order.
-func fingerprint(amounts map[string]int64) uint64 {
-	type amount struct {
-		name  string
-		milli int64
-	}
-	var sum uint64
-	for name, milli := range amounts {
-		sum += maphash.Comparable(seed, amount{name, milli})
-	}
-	return sum
 }

@@ -4,16 +4,22 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/berth-dev/berth/pkg/cluster"
+	"github.com/berth-dev/berth/pkg/snapshot/mirror"
 )
 
-// auditEvery is how often the ledger that is kept up is held against one that is built from nothing.
+// auditEvery is how often the ledger and the lists that are kept up are held against what they are kept up with.
 const auditEvery = 10 * time.Minute
 
 // audits looks for breaches while this process leads; the Cluster reports them.
-type audits struct{ world *cluster.Cluster }
+type audits struct {
+	world  *cluster.Cluster
+	mirror *mirror.Mirror
+	log    logr.Logger
+}
 
 var _ manager.LeaderElectionRunnable = audits{}
 
@@ -29,6 +35,9 @@ func (a audits) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+			if err := a.mirror.Check(); err != nil {
+				a.log.Error(err, "A list was not what its informer holds; it is now")
+			}
 			_ = a.world.Audit() // The Cluster reports a breach itself.
 		}
 	}

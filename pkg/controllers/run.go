@@ -56,7 +56,7 @@ func New(o Options) (*Controller, error) {
 	options := manager.Options{
 		Scheme: scheme,
 		Logger: o.Logger,
-		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: trimmed()},
 		NewClient: func(connection *rest.Config, options client.Options) (client.Client, error) {
 			c, err := writeClient(o, connection, options)
 			if err != nil {

@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"context"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +18,7 @@ import (
 	"github.com/berth-dev/berth/pkg/controllers/verdict"
 	"github.com/berth-dev/berth/pkg/controllers/watch"
 	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/snapshot/mirror"
 )
 
 // setup adds Berth's controllers. They share one client that sees its own writes, and what they find out of each other.
@@ -29,14 +32,18 @@ func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 	}
 	prober := deps.Client
 	own := *deps
-	own.Client = written.New(deps.Client, deps.Live)
+	lists, err := mirror.All(context.Background(), mgr.GetCache(), taintRules)
+	if err != nil {
+		return err
+	}
+	own.Client = written.New(deps.Client, deps.Live).WithMirror(lists)
 
 	world := cluster.New()
 	world.Breached(func(err error) {
 		deps.Metrics.LedgerBreached()
 		deps.Log.Error(err, "The ledger is built anew: what was kept did not say what the objects say")
 	})
-	if err := mgr.Add(audits{world}); err != nil {
+	if err := mgr.Add(audits{world, lists, deps.Log}); err != nil {
 		return err
 	}
 	board := verdict.NewBoard()

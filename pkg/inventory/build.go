@@ -40,6 +40,7 @@ type Inventory struct {
 	at      map[PoolID]int
 	states  []State
 	domains []DomainMembers
+	columns columns
 }
 
 // Build puts an Inventory together. Of two hosts or pools with the same name the first one counts.

@@ -102,7 +102,9 @@ type State struct {
 	Off []bool
 	// Fingerprint of Off: equal for equal contents within one process.
 	Fingerprint uint64
-	classes     uint64
+	// Hosts are the positions in Inventory.Hosts of the plan's hosts, -1 for one that nobody knows.
+	Hosts   []int32
+	classes uint64
 	// domains by position, nil when no device of the pool belongs to one; common is one of them, noDomain or scattered.
 	domains []int32
 	common  int32
@@ -122,12 +124,16 @@ func (inv *Inventory) Position(id PoolID) (int, bool) {
 
 func (inv *Inventory) state(p *Pool) State {
 	pl := p.Plan()
-	s := State{Off: make([]bool, len(p.Devices))}
+	s := State{Off: make([]bool, len(p.Devices)), Hosts: make([]int32, len(pl.Hosts()))}
 	for i, d := range p.Devices {
 		s.Off[i] = !p.Usable() || d.Unusable != nil || len(d.Hosts) == 0 || len(d.Taints) > 0
 	}
 	for h, name := range pl.Hosts() {
-		if known := inv.hosts[name]; known == nil || known.Blocked != nil {
+		at, known := inv.hostAt[name]
+		if s.Hosts[h] = at; !known {
+			s.Hosts[h] = -1
+		}
+		if !known || inv.hosts[name].Blocked != nil {
 			for _, d := range pl.On(h) {
 				s.Off[d] = true
 			}

@@ -33,6 +33,8 @@ type Scored struct {
 	shelves []*shelf // by position of the pool in inv
 	kept    map[*inventory.Plan]*shelf
 	visit   uint64                          // number of the call
+	needs   ledger.Needs                    // of the pods of the call, made when they are first asked for
+	asked   uint64                          // the call that needs are of
 	rank    map[*inventory.Class][]*ranking // by position in Class.Members; nil where out of date
 
 	// realms by position in the inventory's Domains, and the worth of each as of this call.
@@ -245,12 +247,15 @@ func (s *Scored) suits(pool int, device int32, req *gang.Request, set *gang.PodS
 	if w.Inventory.State(pool).Off[device] && blockedBy(d, req, set, w, w.Ledger.Try()) != nil {
 		return false
 	}
-	sh := s.shelves[pool]
+	sh, state := s.shelves[pool], w.Inventory.State(pool)
+	if s.asked != s.visit {
+		s.needs, s.asked = w.Ledger.Needs(set.Requests, s.needs), s.visit
+	}
 	for _, h := range sh.plan.Under(int(device)) {
 		// Windows share hosts, so each is looked at once.
 		if sh.room[h]>>1 != s.visit {
-			name, has := sh.plan.Hosts()[h], uint64(0)
-			if _, out := set.Ineligible[name]; !out && w.Ledger.Fits(name, set.Requests) {
+			has := uint64(0)
+			if _, out := set.Ineligible[sh.plan.Hosts()[h]]; !out && w.Ledger.FitsAt(state.Hosts[h], s.needs) {
 				has = 1
 			}
 			sh.room[h] = s.visit<<1 | has

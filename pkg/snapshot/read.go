@@ -46,8 +46,26 @@ func Read(ctx context.Context, r client.Reader, taintRules bool) (*Snapshot, err
 	return s, nil
 }
 
-// list reads one kind and points into its items.
+// Lister lists whole kinds from memory: every object at the same address until it changes and, as far as that is possible,
+// at the same place from list to list. Cluster finds by that what changed.
+type Lister interface {
+	// Items returns a []*T for a kind *T. It and what it points to are shared and must not be changed. listed is false for a
+	// kind that it cannot list, or not yet.
+	Items(ctx context.Context, kind client.Object) (items any, listed bool, err error)
+}
+
+// list reads one kind, or takes it from a Lister.
 func list[T any](ctx context.Context, r client.Reader, into client.ObjectList, out *[]*T) error {
+	if lister, ok := r.(Lister); ok {
+		items, listed, err := lister.Items(ctx, any(new(T)).(client.Object))
+		if err != nil {
+			return fmt.Errorf("listing %T: %w", into, err)
+		}
+		if all, ok := items.([]*T); listed && ok {
+			*out = all
+			return nil
+		}
+	}
 	if err := r.List(ctx, into, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing %T: %w", into, err)
 	}

@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +84,21 @@ func Amounts(list corev1.ResourceList) map[string]int64 {
 		out[string(name)] = milli(q)
 	}
 	return out
+}
+
+var seed = maphash.MakeSeed()
+
+// Fingerprint is equal for equal amounts, within one process.
+func Fingerprint(amounts map[string]int64) uint64 {
+	type amount struct {
+		name  string
+		milli int64
+	}
+	var sum uint64
+	for name, milli := range amounts {
+		sum += maphash.Comparable(seed, amount{name, milli})
+	}
+	return sum
 }
 
 func milli(q resource.Quantity) int64 {

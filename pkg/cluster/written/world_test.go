@@ -25,6 +25,9 @@ type world struct {
 	// informer answers our reads.
 	informer client.Reader
 	clock    time.Time
+	// mirrored lists what store shows, which is what informer shows.
+	mirrored *Mirrored
+	store    *informer
 	// reading is called before the informer answers, read after it.
 	reading, read func()
 	// unreadable makes reads from the server fail.
@@ -36,7 +39,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	if err := resourcev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, clock: time.Unix(1000, 0)}
+	w := &world{T: t, clock: time.Unix(1000, 0), store: newInformer()}
 	// As an API server does, it counts versions over all objects.
 	w.server = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&resourcev1.ResourceClaim{}).
 		WithGlobalResourceVersionCounter().Build()
@@ -59,6 +62,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	})
 	w.Client = New(cached, live)
 	w.overlay.now = func() time.Time { return w.clock }
+	w.mirrored = newMirrored(w, w.store)
 	return w
 }
 
@@ -82,6 +86,7 @@ func (w *world) sync() {
 	for i := range claims.Items {
 		objects = append(objects, &claims.Items[i])
 	}
+	w.store.show(w.T, claims.Items)
 	w.informer = fake.NewClientBuilder().WithScheme(w.server.Scheme()).WithObjects(objects...).Build()
 }
 
@@ -138,6 +143,11 @@ func (w *world) sees(opts ...client.ListOption) []string {
 		lines = append(lines, line)
 	}
 	slices.Sort(lines)
+	if len(opts) == 0 {
+		if got := w.listed(); !slices.Equal(got, lines) {
+			w.Fatalf("List shows %q, Items %q", lines, got)
+		}
+	}
 	return lines
 }
 
