@@ -193,7 +193,7 @@ func (w *world) reservationOf(c candidate) (res *berth.GangReservation, releasin
 	}
 	owner := metav1.GetControllerOf(c.workload)
 	for _, r := range w.objects.Reservations {
-		if r.Namespace != c.namespace {
+		if r.Namespace != c.namespace || !r.Holds() {
 			continue
 		}
 		mine := r.Spec.WorkloadRef.UID == c.workload.UID ||

@@ -251,7 +251,7 @@ func (k *kept) bookSeats(r *berth.GangReservation, d *dirty) {
 	}
 	d.changes.leave(is.seats...)
 	is.seats = nil
-	if w := k.workload[workloadOf(r)]; w != nil && r.Status.Phase != berth.PhaseReleasing {
+	if w := k.workload[workloadOf(r)]; w != nil && r.Holds() && r.Status.Phase != berth.PhaseReleasing {
 		bound := slices.Collect(maps.Keys(k.podsOf[nameOf(r)]))
 		is.seats = seatsOf(r, requestsOf(w), bound, k.hostnames)
 		d.changes.use(is.seats...)

@@ -40,7 +40,7 @@ func seats(s *snapshot.Snapshot, without map[string]bool) []seat {
 	var out []seat
 	for _, r := range s.Reservations {
 		w := workloads[workloadOf(r)]
-		if w == nil || without[nameOf(r)] || r.Status.Phase == berth.PhaseReleasing {
+		if w == nil || !r.Holds() || without[nameOf(r)] || r.Status.Phase == berth.PhaseReleasing {
 			continue
 		}
 		out = append(out, seatsOf(r, requestsOf(w), bound[nameOf(r)], byHostname)...)

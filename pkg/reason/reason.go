@@ -36,6 +36,8 @@ const (
 	NotSeated Code = "NotSeated"
 	// SliceLost: the reserved slice can no longer be used: device taint, lost host, claim deleted, room taken.
 	SliceLost Code = "SliceLost"
+	// Recalled: the slice was lent from what is kept for a gang of higher priority, which can have it now.
+	Recalled Code = "Recalled"
 	// ShapeUnknown: no device of any pool matches the device class. It is not final: a driver that restarts takes its
 	// devices away for a while, and a missing class can be created.
 	ShapeUnknown Code = "ShapeUnknown"

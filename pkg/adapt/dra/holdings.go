@@ -43,9 +43,10 @@ func (v *View) Holdings(s *snapshot.Snapshot, without map[string]bool) []ledger.
 	return out
 }
 
-// Released reports whether a reservation holds nothing any more: it is being released and none of its claims exists.
+// Released reports whether a reservation holds nothing: it is being released and none of its claims exists, or it is a
+// target.
 func Released(r *berth.GangReservation, hasClaims bool) bool {
-	return r.Status.Phase == berth.PhaseReleasing && !hasClaims
+	return !r.Holds() || r.Status.Phase == berth.PhaseReleasing && !hasClaims
 }
 
 // ReservationUID returns the UID of the reservation that the claim serves, or "" when it is not one of Berth's. The
