@@ -127,35 +127,41 @@ func everybody(holds []*hold) need {
 
 func (l *Ledger) deviceNeeds(devices []*inventory.Device) []need {
 	var needs []need
-	wanted := map[*poolUse]map[int]int64{}
-	var order []*poolUse
+	wanted := map[inventory.PoolID]map[int]int64{}
+	var order []inventory.PoolID
 	for _, d := range devices {
-		u := l.pool(d.Pool)
-		if u == nil {
-			continue
+		if u := l.pool(d.Pool); u != nil {
+			if holds := u.at(d.Name).all(); len(holds) > 0 {
+				needs = append(needs, everybody(holds))
+			}
+			if holds := u.blockedBy(d); len(holds) > 0 {
+				needs = append(needs, everybody(holds))
+			}
 		}
-		if holds := u.at(d.Name).all(); len(holds) > 0 {
-			needs = append(needs, everybody(holds))
-		}
-		if holds := u.blockedBy(d); len(holds) > 0 {
-			needs = append(needs, everybody(holds))
-		}
-		if wanted[u] == nil {
-			wanted[u] = map[int]int64{}
-			order = append(order, u)
+		if wanted[d.Pool] == nil {
+			wanted[d.Pool] = map[int]int64{}
+			order = append(order, d.Pool)
 		}
 		for _, c := range d.Charge {
-			if i, known := u.pool.CounterIndex(c.CounterSet, c.Counter); known {
-				wanted[u][i] = inventory.Add(wanted[u][i], c.Milli)
+			if i, known := l.inv.Pool(d.Pool).CounterIndex(c.CounterSet, c.Counter); known {
+				wanted[d.Pool][i] = inventory.Add(wanted[d.Pool][i], c.Milli)
 			}
 		}
 	}
-	for _, u := range order {
-		for _, i := range slices.Sorted(maps.Keys(wanted[u])) {
-			lacks := inventory.Add(wanted[u][i], u.used[i]-u.pool.Counters[i].Milli)
-			if lacks > 0 {
-				needs = append(needs, need{lacks: lacks, has: u.amounts(i)})
+	for _, id := range order {
+		u := l.pool(id)
+		for _, i := range slices.Sorted(maps.Keys(wanted[id])) {
+			n := need{lacks: inventory.Add(wanted[id][i], -l.inv.Pool(id).Counters[i].Milli)}
+			if u != nil {
+				n.lacks = inventory.Add(n.lacks, u.used[i])
 			}
+			if n.lacks <= 0 {
+				continue
+			}
+			if u != nil {
+				n.has = u.amounts(i)
+			}
+			needs = append(needs, n)
 		}
 	}
 	return needs
