@@ -19,7 +19,7 @@ const manySubsets = 8
 
 // Keeping is a copy in which so much is taken besides that whatever is free there can be taken now and for good, and
 // everything kept can still be had: each as soon as its own leavers have left, in whatever order that comes to pass. What
-// is kept takes only what its leavers do not hold already. holder is as for InTheWay; owner names the booking.
+// is kept takes only what its leavers do not hold already, but of a device that is free all of it. holder is as for InTheWay; owner names the booking.
 func (l *Ledger) Keeping(owner string, kept []Kept, holder func(pod string) string) *Ledger {
 	out := l.Clone()
 	if len(kept) == 0 {
@@ -39,9 +39,9 @@ func (l *Ledger) keepDevices(now *Ledger, owner string, kept []Kept) {
 	demands := map[counterAt][]int64{}
 	for i, k := range kept {
 		for _, d := range k.Devices {
-			if u := l.pool(d.Pool); len(d.Charge) == 0 && (u == nil || len(u.at(d.Name).all()) == 0) {
+			// A free device has to be taken by its name, too: two can hold half a host each, but not the same half.
+			if now.Free(d) {
 				l.Take(Holding{Owner: owner, Pool: d.Pool, Device: d.Name})
-				continue
 			}
 			for _, c := range d.Charge {
 				index, known := l.inv.Pool(d.Pool).CounterIndex(c.CounterSet, c.Counter)
@@ -58,13 +58,15 @@ func (l *Ledger) keepDevices(now *Ledger, owner string, kept []Kept) {
 	}
 	charges := map[inventory.PoolID][]inventory.Charge{}
 	for at, demand := range demands {
-		has := map[string]int64{}
+		var has map[string]int64
+		var already int64
 		if u := now.pool(at.pool); u != nil {
-			for _, h := range u.onCounter[at.counter].all() {
-				has[h.Owner] = inventory.Add(has[h.Owner], h.takes(int32(at.counter)))
-			}
+			has, already = u.amounts(at.counter), -u.used[at.counter]
 		}
-		if more := most(demand, has, kept); more > 0 {
+		if u := l.pool(at.pool); u != nil {
+			already = inventory.Add(already, u.used[at.counter])
+		}
+		if more := most(demand, has, kept) - already; more > 0 {
 			c := l.inv.Pool(at.pool).Counters[at.counter]
 			charges[at.pool] = append(charges[at.pool], inventory.Charge{CounterSet: c.Set, Counter: c.Name, Milli: more})
 		}
@@ -96,13 +98,7 @@ func (l *Ledger) keepRoom(now *Ledger, owner string, kept []Kept, holder func(po
 	for host, resources := range demands {
 		more := map[string]int64{Pods: 0}
 		for resource, demand := range resources {
-			has := map[string]int64{}
-			for _, s := range now.roomOf(host).seats() {
-				if s.requests[resource] > 0 {
-					has[holder(s.pod)] = inventory.Add(has[holder(s.pod)], s.requests[resource])
-				}
-			}
-			more[resource] = most(demand, has, kept)
+			more[resource] = most(demand, now.roomOf(host).amounts(resource, holder), kept)
 		}
 		l.Use(host, owner, more)
 	}

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -14,26 +15,32 @@ func (l *Ledger) Without(holder, pod func(name string) bool) *Ledger {
 	for _, u := range l.uses() {
 		u.all(func(h *hold) {
 			if holder(h.Owner) {
-				for _, r := range h.records {
-					out.Give(r)
+				for _, record := range h.records {
+					out.Give(record)
 				}
 			}
 		})
 	}
-	leave := func(host string, u *hostUse) {
-		for _, s := range u.seats() {
+	l.eachRoom(func(host string, u *hostUse) {
+		for _, s := range u.pods {
 			if pod(s.pod) {
 				out.Leave(host, s.pod, s.requests)
 			}
 		}
-	}
+	})
+	return out
+}
+
+// eachRoom calls do for every host that pods use something of.
+func (l *Ledger) eachRoom(do func(host string, u *hostUse)) {
 	for at, u := range l.rooms {
-		leave(l.inv.Hosts()[at], u)
+		if u != nil {
+			do(l.inv.Hosts()[at], u)
+		}
 	}
 	for host, u := range l.strange {
-		leave(host, u)
+		do(host, u)
 	}
-	return out
 }
 
 // Want is what somebody would like to hold: devices, and room on hosts.
@@ -43,8 +50,8 @@ type Want struct {
 	Seats map[string]map[string]int64
 }
 
-// need is something of which too little is left, and who has how much of it.
-type need struct {
+// lack is something of which too little is left, and who has how much of it.
+type lack struct {
 	lacks int64
 	has   map[string]int64
 }
@@ -67,19 +74,15 @@ func (l *Ledger) InTheWay(w Want, holder func(pod string) string, order func(a, 
 		}
 	}
 	// Where fewest could help there is the least choice; whoever must go there helps elsewhere as well.
-	slices.SortStableFunc(needs, func(a, b need) int { return cmp.Compare(len(a.has), len(b.has)) })
+	slices.SortStableFunc(needs, func(a, b lack) int { return cmp.Compare(len(a.has), len(b.has)) })
 	going := map[string]bool{}
 	for _, n := range needs {
 		n.cover(going, order)
 	}
-	all := make([]string, 0, len(going))
-	for name := range going {
-		all = append(all, name)
-	}
-	slices.SortFunc(all, order)
+	all := slices.SortedFunc(maps.Keys(going), order)
 	for _, name := range slices.Backward(all) {
 		delete(going, name)
-		if slices.ContainsFunc(needs, func(n need) bool { return n.left(going) > 0 }) {
+		if slices.ContainsFunc(needs, func(n lack) bool { return n.left(going) > 0 }) {
 			going[name] = true
 		}
 	}
@@ -87,7 +90,7 @@ func (l *Ledger) InTheWay(w Want, holder func(pod string) string, order func(a, 
 }
 
 // left is what is lacking still when some have gone.
-func (n need) left(going map[string]bool) int64 {
+func (n lack) left(going map[string]bool) int64 {
 	lacks := n.lacks
 	for name := range going {
 		lacks -= n.has[name]
@@ -96,30 +99,25 @@ func (n need) left(going map[string]bool) int64 {
 }
 
 // cover lets the first in order go until nothing is lacking.
-func (n need) cover(going map[string]bool, order func(a, b string) int) {
+func (n lack) cover(going map[string]bool, order func(a, b string) int) {
 	lacks := n.left(going)
 	if lacks <= 0 {
 		return
 	}
-	names := make([]string, 0, len(n.has))
-	for name := range n.has {
-		if !going[name] {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, order)
-	for _, name := range names {
-		if lacks <= 0 {
+	for _, name := range slices.SortedFunc(maps.Keys(n.has), order) {
+		switch {
+		case lacks <= 0:
 			return
+		case !going[name]:
+			going[name] = true
+			lacks -= n.has[name]
 		}
-		going[name] = true
-		lacks -= n.has[name]
 	}
 }
 
-// everybody is the need for all of some holders to go.
-func everybody(holds []*hold) need {
-	n := need{has: map[string]int64{}}
+// everybody is the lack that ends when all of some holders have gone.
+func everybody(holds []*hold) lack {
+	n := lack{has: map[string]int64{}}
 	for _, h := range holds {
 		n.has[h.Owner]++
 		n.lacks++
@@ -127,40 +125,41 @@ func everybody(holds []*hold) need {
 	return n
 }
 
-func (l *Ledger) deviceNeeds(devices []*inventory.Device) []need {
-	var needs []need
-	wanted := map[*poolUse]map[int]int64{}
-	var order []*poolUse
+func (l *Ledger) deviceNeeds(devices []*inventory.Device) []lack {
+	var needs []lack
+	wanted := map[inventory.PoolID]map[int]int64{}
+	var order []inventory.PoolID
 	for _, d := range devices {
-		u := l.pool(d.Pool)
-		if u == nil {
-			continue
+		if u := l.pool(d.Pool); u != nil {
+			if holds := u.at(d.Name).all(); len(holds) > 0 {
+				needs = append(needs, everybody(holds))
+			}
+			if holds := u.blockedBy(d); len(holds) > 0 {
+				needs = append(needs, everybody(holds))
+			}
 		}
-		if holds := u.at(d.Name).all(); len(holds) > 0 {
-			needs = append(needs, everybody(holds))
-		}
-		if holds := u.blockedBy(d); len(holds) > 0 {
-			needs = append(needs, everybody(holds))
-		}
-		if wanted[u] == nil {
-			wanted[u] = map[int]int64{}
-			order = append(order, u)
+		if wanted[d.Pool] == nil {
+			wanted[d.Pool] = map[int]int64{}
+			order = append(order, d.Pool)
 		}
 		for _, c := range d.Charge {
-			if i, known := u.pool.CounterIndex(c.CounterSet, c.Counter); known {
-				wanted[u][i] = inventory.Add(wanted[u][i], c.Milli)
+			if i, known := l.inv.Pool(d.Pool).CounterIndex(c.CounterSet, c.Counter); known {
+				wanted[d.Pool][i] = inventory.Add(wanted[d.Pool][i], c.Milli)
 			}
 		}
 	}
-	for _, u := range order {
-		for _, i := range sortedKeys(wanted[u]) {
-			lacks := inventory.Add(wanted[u][i], u.used[i]-u.pool.Counters[i].Milli)
-			if lacks <= 0 {
+	for _, id := range order {
+		u := l.pool(id)
+		for _, i := range slices.Sorted(maps.Keys(wanted[id])) {
+			n := lack{lacks: inventory.Add(wanted[id][i], -l.inv.Pool(id).Counters[i].Milli)}
+			if u != nil {
+				n.lacks = inventory.Add(n.lacks, u.used[i])
+			}
+			if n.lacks <= 0 {
 				continue
 			}
-			n := need{lacks: lacks, has: map[string]int64{}}
-			for _, h := range u.onCounter[i].all() {
-				n.has[h.Owner] = inventory.Add(n.has[h.Owner], h.takes(int32(i)))
+			if u != nil {
+				n.has = u.amounts(i)
 			}
 			needs = append(needs, n)
 		}
@@ -168,33 +167,38 @@ func (l *Ledger) deviceNeeds(devices []*inventory.Device) []need {
 	return needs
 }
 
-func (l *Ledger) roomNeeds(seats map[string]map[string]int64, holder func(pod string) string) []need {
-	var needs []need
-	for _, host := range sortedKeys(seats) {
+// amounts are what each holder takes of a counter.
+func (u *poolUse) amounts(counter int) map[string]int64 {
+	has := map[string]int64{}
+	for _, h := range u.onCounter[counter].all() {
+		has[h.Owner] = inventory.Add(has[h.Owner], h.takes(int32(counter)))
+	}
+	return has
+}
+
+func (l *Ledger) roomNeeds(seats map[string]map[string]int64, holder func(pod string) string) []lack {
+	var needs []lack
+	for _, host := range slices.Sorted(maps.Keys(seats)) {
 		allocatable, u := l.inv.Allocatable(host), l.roomOf(host)
-		for _, resource := range sortedKeys(seats[host]) {
+		for _, resource := range slices.Sorted(maps.Keys(seats[host])) {
 			wants := seats[host][resource]
 			lacks := inventory.Add(inventory.Add(wants, -allocatable[resource]), u.of(resource))
-			if wants <= 0 || lacks <= 0 {
-				continue
+			if wants > 0 && lacks > 0 {
+				needs = append(needs, lack{lacks: lacks, has: u.amounts(resource, holder)})
 			}
-			n := need{lacks: lacks, has: map[string]int64{}}
-			for _, s := range u.seats() {
-				if s.requests[resource] > 0 {
-					n.has[holder(s.pod)] = inventory.Add(n.has[holder(s.pod)], s.requests[resource])
-				}
-			}
-			needs = append(needs, n)
 		}
 	}
 	return needs
 }
 
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// amounts are what each holder uses of a resource, by the holders of its pods.
+func (u *hostUse) amounts(resource string, holder func(pod string) string) map[string]int64 {
+	has := map[string]int64{}
+	for _, s := range u.seats() {
+		if milli := s.requests[resource]; milli > 0 {
+			name := holder(s.pod)
+			has[name] = inventory.Add(has[name], milli)
+		}
 	}
-	slices.Sort(keys)
-	return keys
+	return has
 }

@@ -30,6 +30,7 @@ func (d drain) compare(o drain) int {
 	return cmp.Or(
 		cmp.Compare(d.foreign, o.foreign),
 		cmp.Compare(d.unknown, o.unknown),
+		cmp.Compare(d.overdue, o.overdue),
 		d.latest.Compare(o.latest),
 		cmp.Compare(len(d.holders), len(o.holders)),
 	)

@@ -13,12 +13,14 @@ import (
 
 // facts are what a refusal depended on. While none of them gets better the refusal stands.
 type facts struct {
+	// inventory that the rest was read from. Mostly it is the same from pass to pass, and then nothing of it is compared.
+	inventory *inventory.Inventory
 	// exact is true where any change of what is taken matters: when the placer gave up, as it may find its way elsewhere,
 	// and when it refused for another reason than that devices are held, as that may become the reason.
 	exact   bool
 	classes []classFacts
 	// used of the counters of each pool, for gangs of several devices: those may fit one by one and not together.
-	used map[int][]int64
+	used map[inventory.PoolID][]int64
 	// room for pods on the hosts of devices that were free, by pod set and host.
 	room []map[string]int
 }
@@ -42,16 +44,16 @@ type memberFacts struct {
 
 // factsOf reads what the refusal of a gang depends on.
 func factsOf(g gang.Gang, w placement.World, exact bool) facts {
-	f := facts{exact: exact, room: make([]map[string]int, len(g.PodSets))}
+	f := facts{inventory: w.Inventory, exact: exact, room: make([]map[string]int, len(g.PodSets))}
 	for _, name := range classesOf(g) {
 		f.classes = append(f.classes, readClass(name, w))
 	}
 	if set, _ := single(g, w.Inventory); set == nil {
-		f.used = map[int][]int64{}
+		f.used = map[inventory.PoolID][]int64{}
 		for _, c := range f.classes {
 			for _, m := range c.members {
 				at, _ := w.Inventory.Position(m.id)
-				f.used[at] = slices.Clone(w.Ledger.Used(at))
+				f.used[m.id] = slices.Clone(w.Ledger.Used(at))
 			}
 		}
 	}
@@ -68,11 +70,12 @@ func factsOf(g gang.Gang, w placement.World, exact bool) facts {
 // stillHold reports whether nothing got better for the gang.
 func (f *facts) stillHold(g gang.Gang, w placement.World) bool {
 	for i := range f.classes {
-		if !f.classes[i].stillHold(w, f.exact) {
+		if !f.classes[i].stillHold(w, f.exact, w.Inventory == f.inventory) {
 			return false
 		}
 	}
-	for at, then := range f.used {
+	for id, then := range f.used {
+		at, _ := w.Inventory.Position(id)
 		now := w.Ledger.Used(at)
 		for i, used := range then {
 			if now == nil && used > 0 || now != nil && now[i] < used {
@@ -175,20 +178,25 @@ func restOf(c *inventory.Class) string {
 	return b.String()
 }
 
-func (f *classFacts) stillHold(w placement.World, exact bool) bool {
+func (f *classFacts) stillHold(w placement.World, exact, sameHardware bool) bool {
 	class := w.Inventory.Class(f.name)
-	if len(class.Members) != len(f.members) || restOf(class) != f.rest {
+	if !sameHardware && (len(class.Members) != len(f.members) || restOf(class) != f.rest) {
 		return false
 	}
 	for i := range class.Members {
-		now, then := readMember(&class.Members[i], w), &f.members[i]
-		if now.taken == then.taken && now.same(then) {
+		m, then := &class.Members[i], &f.members[i]
+		if !sameHardware {
+			if now := readMember(m, w); !now.same(then) {
+				return false
+			}
+		}
+		if w.Ledger.Fingerprint(m.Pool) == then.taken {
 			continue
 		}
-		if exact || !now.same(then) {
+		if exact {
 			return false
 		}
-		for j, free := range freeSet(&class.Members[i], w.Ledger) {
+		for j, free := range freeSet(m, w.Ledger) {
 			if free&^then.free[j] != 0 {
 				return false
 			}

@@ -46,7 +46,7 @@ func newRefusals(m *Memory) refusals {
 	if m != nil && m.refused == nil {
 		m.refused = map[question]*refused{}
 	}
-	return refusals{memory: m, needs: needs{map[uintptr]string{}}, need: map[string]string{}, now: map[question]placement.Decision{}}
+	return refusals{memory: m, needs: needs{hosts: map[uintptr]string{}}, need: map[string]string{}, now: map[question]placement.Decision{}}
 }
 
 func (r *refusals) needOf(e Entry) string {

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/berth-dev/berth/pkg/gang"
 )
@@ -15,26 +15,45 @@ import (
 type needs struct {
 	// hosts are digests of Ineligible maps by their address: gangs share them, and they are long.
 	hosts map[uintptr]string
+	// buffer and names are scratch.
+	buffer []byte
+	names  []string
 }
 
 // of is equal for gangs that differ in nothing but their names.
 func (n *needs) of(g gang.Gang) string {
-	var b strings.Builder
+	b := n.buffer[:0]
+	number := func(i int64) { b = append(strconv.AppendInt(append(b, ' '), i, 10), ' ') }
 	for i := range g.PodSets {
 		ps := &g.PodSets[i]
-		fmt.Fprintf(&b, "%q %d %d", ps.Name, ps.Count, ps.Slices)
+		b = strconv.AppendQuote(b, ps.Name)
+		number(int64(ps.Count))
+		number(int64(ps.Slices))
+		b = strconv.AppendQuote(b, string(ps.Interconnect))
 		for _, c := range ps.Claims {
-			fmt.Fprintf(&b, " claim %q", c.PodClaim)
+			b = strconv.AppendQuote(append(b, "claim "...), c.PodClaim)
 			for _, r := range c.Requests {
-				fmt.Fprintf(&b, " %q %q %d %#v", r.Name, r.Class, r.Count, r.Tolerations)
+				b = strconv.AppendQuote(b, r.Name)
+				b = strconv.AppendQuote(b, r.Class)
+				number(int64(r.Count))
+				if len(r.Tolerations) > 0 {
+					b = fmt.Appendf(b, "%#v", r.Tolerations)
+				}
 			}
 		}
-		for _, name := range slices.Sorted(maps.Keys(ps.Requests)) {
-			fmt.Fprintf(&b, " %q %d", name, ps.Requests[name])
+		n.names = n.names[:0]
+		for name := range ps.Requests {
+			n.names = append(n.names, name)
 		}
-		b.WriteString(" " + n.ineligible(ps.Ineligible) + "\n")
+		slices.Sort(n.names)
+		for _, name := range n.names {
+			b = strconv.AppendQuote(b, name)
+			number(ps.Requests[name])
+		}
+		b = append(append(b, n.ineligible(ps.Ineligible)...), '\n')
 	}
-	return b.String()
+	n.buffer = b
+	return string(b)
 }
 
 func (n *needs) ineligible(hosts map[string]string) string {

@@ -28,6 +28,8 @@ type site struct {
 	memory  *line.Memory
 	// foreign books what is no gang's.
 	foreign func(*ledger.Ledger)
+	// barred is a pool of which nothing may be given out.
+	barred string
 	// last is the last result.
 	last line.Result
 }
@@ -119,6 +121,7 @@ func (s *site) input() line.Input {
 	in := line.Input{
 		Now: s.now(), World: placement.World{Inventory: s.inv, Ledger: s.ledger()}, Placer: s.placer,
 		Waiting: slices.Clone(s.waiting), Held: map[string]int{}, Memory: s.memory,
+		Barred: func(id inventory.PoolID) bool { return id.Name == s.barred },
 	}
 	for _, t := range s.targets {
 		in.Targets = append(in.Targets, line.Target{For: t.For, Decision: t.Decision}) // What is written down, and no more.
@@ -202,3 +205,5 @@ func (s *site) refused(name string) string {
 	}
 	return "not refused"
 }
+
+func pools(n int) *site { return newSite(worlds.Times(n, worlds.KEP8x8)) }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +70,12 @@ func gang(name, class string, pods int32) *batchv1.Job {
 			}},
 		},
 	}
+}
+
+// within gives a Job a time after which Kueue ends it.
+func within(limit time.Duration, job *batchv1.Job) *batchv1.Job {
+	job.Labels[kueueconstants.MaxExecTimeSecondsLabel] = strconv.Itoa(int(limit.Seconds()))
+	return job
 }
 
 func worker() corev1.Container {

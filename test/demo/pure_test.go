@@ -46,7 +46,7 @@ func midway() *witness.Observation {
 	for _, name := range []string{"node-10", "node-0", "node-2", "node-1"} {
 		o.Nodes = append(o.Nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}})
 	}
-	for _, name := range []string{second, first, large} {
+	for _, name := range []string{second, first, large} { // the last one is not there yet
 		job := gang(name, "tpu-4x4", 2)
 		job.UID = types.UID(name)
 		o.Jobs = append(o.Jobs, *job)
@@ -174,7 +174,7 @@ func TestWaits(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			o := midway()
 			test.change(o)
-			err := waits(o, large, sentence, []string{first})
+			err := waits(o, large, "NoFreeSlice", message)
 			if (err == nil) != (test.want == "") || (err != nil && !strings.HasPrefix(err.Error(), test.want)) {
 				t.Errorf("it says %v and should say %q", err, test.want)
 			}
@@ -231,5 +231,17 @@ func TestWrap(t *testing.T) {
 		if have := wrap(test[0]); have != test[1] {
 			t.Errorf("%q becomes\n%q, not\n%q", test[0], have, test[1])
 		}
+	}
+}
+
+func TestDrains(t *testing.T) {
+	o := midway()
+	o.Reservations = append(o.Reservations, berth.GangReservation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "target"},
+		Spec:       berth.GangReservationSpec{Target: true, Owner: berth.OwnerReference{Name: first, UID: first}},
+	})
+	want := "no tpu-8x8 is free: 1 of 1 is held by team/ra; waits for pod-a/tpu-8x8: drains when team/ra ends"
+	if got := drains(o, first); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }

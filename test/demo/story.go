@@ -15,8 +15,8 @@ import (
 	"github.com/berth-dev/berth/test/demo/witness"
 )
 
-// The three Jobs, in the order in which they are submitted.
-const first, large, second = "train-a", "train-b", "train-c"
+// The Jobs, in the order in which they are submitted.
+const first, large, second, last = "train-a", "train-b", "train-c", "train-d"
 
 // part is one part of the story.
 type part struct {
@@ -30,10 +30,12 @@ func (d *demo) parts() []part {
 		{"Install Berth, then declare the hardware and a queue", d.installBerth},
 		{first + " asks for a 4x4: it gets one as a whole", d.firstRuns},
 		{large + " asks for the 8x8: it waits and reads why", d.largeWaits},
-		{second + " asks for a 4x4: it runs beside " + first, d.secondRuns},
+		{second + " asks for a 4x4 until " + first + " is over: it runs meanwhile", d.secondRuns},
+		{last + " asks for a 4x4 without an end: what is free is kept for " + large, d.lastWaits},
 		{"Somebody tries to take a free host around Berth: refused", d.goAround},
-		{first + " and " + second + " finish: " + large + " starts whole", d.largeRuns},
-		{large + " finishes: nothing is left", d.nothingLeft},
+		{first + " and " + second + " finish: " + large + " starts whole, before " + last, d.largeRuns},
+		{large + " finishes: " + last + " has its turn", d.lastRuns},
+		{last + " finishes: nothing is left", d.nothingLeft},
 		{"Stop everything", d.stop},
 	}
 }
@@ -41,7 +43,7 @@ func (d *demo) parts() []part {
 // tell is the whole demo. What it started has ended when it returns.
 func (d *demo) tell(ctx context.Context) error {
 	began := time.Now()
-	fmt.Fprintln(d.out, "Three Jobs on one pool of 16 hosts, on a real control plane. The nodes are played by KWOK.")
+	fmt.Fprintln(d.out, "Four Jobs on one pool of 16 hosts, on a real control plane. The nodes are played by KWOK.")
 	for _, p := range d.parts() {
 		if err := d.phase(ctx, p); err != nil {
 			return d.fail(ctx, err)
@@ -79,11 +81,30 @@ func (d *demo) firstRuns(ctx context.Context) error {
 	if err := d.prepareTeam(ctx); err != nil {
 		return err
 	}
-	return d.submitAndRun(ctx, gang(first, "tpu-4x4", 4))
+	return d.submitAndRun(ctx, within(time.Hour, gang(first, "tpu-4x4", 4)))
 }
 
 func (d *demo) secondRuns(ctx context.Context) error {
-	return d.submitAndRun(ctx, gang(second, "tpu-4x4", 4))
+	d.say("It ends within ten minutes, before %s has to: %s loses nothing by it.", first, large)
+	return d.submitAndRun(ctx, within(10*time.Minute, gang(second, "tpu-4x4", 4)))
+}
+
+func (d *demo) lastWaits(ctx context.Context) error {
+	if err := d.admin.Create(ctx, gang(last, "tpu-4x4", 4)); err != nil {
+		return err
+	}
+	d.say("Two 4x4 are free. If whoever fits went first, %s might wait for ever.", large)
+	err := d.await(ctx, last+" waits for "+large, func(o *witness.Observation) error {
+		wl := o.WorkloadOf(o.Job(large))
+		if wl == nil {
+			return fmt.Errorf("Job %s has no Workload", large)
+		}
+		return waits(o, last, "WaitingTurn", "what is free is kept for "+wl.Namespace+"/"+wl.Name)
+	})
+	if err != nil {
+		return err
+	}
+	return d.showWorkload(ctx, last)
 }
 
 func (d *demo) submitAndRun(ctx context.Context, job *batchv1.Job) error {
@@ -122,16 +143,26 @@ func (d *demo) largeWaits(ctx context.Context) error {
 	return d.showWorkload(ctx, large)
 }
 
-// waitsFor waits until the large Job is told that the given Jobs hold what it needs.
-func (d *demo) waitsFor(ctx context.Context, holders ...string) error {
-	return d.await(ctx, fmt.Sprintf("%s waits for %s", large, strings.Join(holders, ", ")), func(o *witness.Observation) error {
-		return waits(o, large, "no tpu-8x8 is free: 1 of 1 is held by ", holders)
+// waitsFor waits until the large Job is told that the given Job holds what it needs, and that it is kept for it.
+func (d *demo) waitsFor(ctx context.Context, holder string) error {
+	return d.await(ctx, fmt.Sprintf("%s waits for %s", large, holder), func(o *witness.Observation) error {
+		return waits(o, large, "NoFreeSlice", drains(o, holder))
 	})
 }
 
-// waits returns nil when a Job has quota and no pod, and its Workload's check and condition say the sentence, which ends
-// with the reservations of the holders.
-func waits(o *witness.Observation, name, sentence string, holders []string) error {
+// drains is what the large Job is told while one Job holds what it needs.
+func drains(o *witness.Observation, holder string) string {
+	var name string
+	for _, r := range o.Reservations {
+		if r.Holds() && r.Spec.Owner.Name == holder {
+			name = r.Namespace + "/" + r.Name
+		}
+	}
+	return fmt.Sprintf("no tpu-8x8 is free: 1 of 1 is held by %[1]s; waits for pod-a/tpu-8x8: drains when %[1]s ends", name)
+}
+
+// waits returns nil when a Job has quota and no pod, and its Workload's check and condition say the sentence.
+func waits(o *witness.Observation, name, reason, sentence string) error {
 	job := o.Job(name)
 	if job == nil {
 		return fmt.Errorf("Job %s does not exist", name)
@@ -146,19 +177,11 @@ func waits(o *witness.Observation, name, sentence string, holders []string) erro
 	if !apimeta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadQuotaReserved) {
 		return fmt.Errorf("Workload %s has no quota: %s", wl.Name, witness.Told(wl))
 	}
-	var names []string
-	for _, r := range o.Reservations {
-		if slices.Contains(holders, r.Spec.Owner.Name) {
-			names = append(names, r.Namespace+"/"+r.Name)
-		}
-	}
-	slices.Sort(names)
-	want := sentence + strings.Join(names, ", ")
-	if told := "False NoFreeSlice: " + want; witness.Told(wl) != told {
+	if told := "False " + reason + ": " + sentence; witness.Told(wl) != told {
 		return fmt.Errorf("GangReserved of Workload %s reads\n  %s\nand should read\n  %s", wl.Name, witness.Told(wl), told)
 	}
 	for _, c := range wl.Status.AdmissionChecks {
-		if c.Name == checkName && c.State == kueue.CheckStatePending && c.Message == want {
+		if c.Name == checkName && c.State == kueue.CheckStatePending && c.Message == sentence {
 			return nil
 		}
 	}
@@ -183,6 +206,16 @@ func (d *demo) largeRuns(ctx context.Context) error {
 	return d.showWorkload(ctx, large)
 }
 
+func (d *demo) lastRuns(ctx context.Context) error {
+	if err := d.finish(ctx, large); err != nil {
+		return err
+	}
+	if err := d.runsWhole(ctx, last); err != nil {
+		return err
+	}
+	return d.showWorkload(ctx, last)
+}
+
 // finish lets the pods of a Job succeed.
 func (d *demo) finish(ctx context.Context, name string) error {
 	_, err := d.cluster.CompletePods(ctx, namespace, batchv1.JobNameLabel+"="+name)
@@ -190,7 +223,7 @@ func (d *demo) finish(ctx context.Context, name string) error {
 }
 
 func (d *demo) nothingLeft(ctx context.Context) error {
-	if err := d.finish(ctx, large); err != nil {
+	if err := d.finish(ctx, last); err != nil {
 		return err
 	}
 	err := d.await(ctx, "all Jobs are complete and no trace of them is left", func(o *witness.Observation) error {
@@ -232,7 +265,7 @@ func (d *demo) stop(context.Context) error {
 // finished returns nil when the story has ended as it should.
 func finished(o *witness.Observation, seatings []witness.Seating) error {
 	var wrong []error
-	for _, name := range []string{first, large, second} {
+	for _, name := range []string{first, large, second, last} {
 		if !slices.ContainsFunc(seatings, func(s witness.Seating) bool { return s.Job == name }) {
 			wrong = append(wrong, fmt.Errorf("Job %s was never seen to run whole", name))
 		}

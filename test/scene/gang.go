@@ -115,7 +115,7 @@ func (s *Scene) ReservationOf(ctx context.Context, job *batchv1.Job) (*berth.Gan
 	}
 	for i := range list.Items {
 		r := &list.Items[i]
-		if r.Spec.WorkloadRef.UID == wl.UID && r.Status.Phase != berth.PhaseReleasing {
+		if r.Spec.WorkloadRef.UID == wl.UID && r.Holds() && r.Status.Phase != berth.PhaseReleasing {
 			return r, nil
 		}
 	}
@@ -135,11 +135,13 @@ func (s *Scene) AwaitNoTrace() {
 	s.Eventually("cleaning up after "+s.Namespace, s.NoTrace)
 }
 
-// AwaitReserved waits until the condition GangReserved of the Job's Workload reads "status reason: message".
+// AwaitReserved waits until the condition GangReserved of the Job's Workload reads "status reason: message". What is kept
+// for a gang that waits is left out of the message: that is the story of test/scenarios/line.
 func (s *Scene) AwaitReserved(job *batchv1.Job, want string) {
 	s.Helper()
 	s.Eventually("GangReserved of "+job.Name, func(ctx context.Context) error {
 		have, err := s.Reserved(ctx, job)
+		have, _, _ = strings.Cut(have, "; waits for ")
 		if err == nil && have != want {
 			err = fmt.Errorf("it reads\n  %s\nand should read\n  %s", have, want)
 		}

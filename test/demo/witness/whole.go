@@ -119,7 +119,7 @@ func (o *Observation) reservationOf(job *batchv1.Job) (*berth.GangReservation, e
 	}
 	var found []*berth.GangReservation
 	for i := range o.Reservations {
-		if o.Reservations[i].Spec.WorkloadRef.UID == wl.UID {
+		if o.Reservations[i].Spec.WorkloadRef.UID == wl.UID && o.Reservations[i].Holds() {
 			found = append(found, &o.Reservations[i])
 		}
 	}

@@ -118,7 +118,7 @@ func assertHoldsNothing(s *scene.Scene, job *batchv1.Job) {
 		}
 	}
 	for _, r := range reservations.Items {
-		if r.Spec.WorkloadRef.UID == wl.UID {
+		if r.Spec.WorkloadRef.UID == wl.UID && r.Holds() {
 			s.Errorf("Workload %s waits and has GangReservation %s (%s)", wl.Name, r.Name, r.Status.Phase)
 		}
 	}

@@ -1,0 +1,34 @@
+package line_test
+
+import (
+	"testing"
+
+	"github.com/berth-dev/berth/pkg/line"
+)
+
+// One release while 5,000 gangs wait; what it cost without memory stands beside it.
+func BenchmarkPass5000(b *testing.B) {
+	for _, memory := range []bool{true, false} {
+		name := "remembered"
+		if !memory {
+			name = "anew"
+		}
+		b.Run(name, func(b *testing.B) {
+			s := manyWait(5000)
+			s.pass()
+			s.ends("run-2-0")
+			asked := 0
+			for b.Loop() {
+				b.StopTimer()
+				in := s.input()
+				in.Memory = nil
+				if memory {
+					in.Memory = s.memory.Clone()
+				}
+				b.StartTimer()
+				asked = line.Pass(in).Asked
+			}
+			b.ReportMetric(float64(asked), "asked")
+		})
+	}
+}
