@@ -34,7 +34,7 @@ func TestScenario36_DrainedHost(t *testing.T) {
 	r.changeNode("drained-2", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	// The other gang has to wait for the cordoned host: that it says so shows that the first one was judged as well.
 	other := s.Submit(scene.Gang("other", whole, 8))
-	s.AwaitReserved(other, "False NoFreeSlice: no rack-all is free: 1 of 1 is held by "+s.Namespace+"/"+from.Name)
+	s.AwaitReserved(other, "False HostUnusable: no rack-all is free: 1 of 1 is out of use: host drained-2 is cordoned")
 	assertNotMoved(s, st, job)
 	s.DeleteJob(other)
 
