@@ -2,7 +2,10 @@ package reservation
 
 // Next says what follows from the view. The first rule that applies decides.
 func Next(v View) Plan {
-	if v.Phase != Releasing {
+	switch {
+	case v.Phase != Releasing && v.unasked():
+		return first(unasked, v)
+	case v.Phase != Releasing:
 		return first(serving, v)
 	}
 	plan := first(releasing, v)

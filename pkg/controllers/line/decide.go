@@ -86,11 +86,11 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 	if check.State != kueue.CheckStatePending {
 		return nil, nil
 	}
+	if v.served(wl) {
+		return nil, nil
+	}
 	key := types.NamespacedName{Namespace: wl.Namespace, Name: reservationName(wl.Name, epoch)}
-	if res, exists := v.reservations[key]; exists {
-		if res.Status.Phase != berth.PhaseReleasing {
-			return nil, nil
-		}
+	if _, exists := v.reservations[key]; exists {
 		if wait, why := v.backoff(wl.UID); wait > 0 {
 			s.due(wait)
 			return nil, why
