@@ -102,8 +102,7 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 	case refusal != nil:
 		return nil, refusal
 	case !req.Managed:
-		s.answer(wl, adaptkueue.Answer{Check: check.Name, State: kueue.CheckStateReady, Message: "the gang asks for no device that Berth manages"})
-		return nil, nil
+		return nil, v.unmanaged(wl, check, s)
 	case v.notFenced != nil:
 		return nil, v.notFenced
 	case v.ending[req.Owner.UID]:
