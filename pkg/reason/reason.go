@@ -32,6 +32,8 @@ const (
 	TemplateReplaced Code = "TemplateReplaced"
 	// NotFenced: the admission policies are not in force, so nothing may be reserved.
 	NotFenced Code = "NotFenced"
+	// PoolMissing: the gang waited for managed devices, and no AcceleratorPool manages them any more.
+	PoolMissing Code = "PoolMissing"
 	// ReservationFailed: the API server refused a write of the reservation; the message says which and why.
 	ReservationFailed Code = "ReservationFailed"
 	// NotSeated: the gang's pods did not all appear before the deadline.

@@ -8,13 +8,13 @@ import (
 
 // This file is everybody but Berth. Each method is one thing that they do; it returns false when there is nothing to do.
 
-// kueueAdmits when every check is Ready: there is only ours.
+// kueueAdmits when every check is Ready: there is at most ours.
 func (w *world) kueueAdmits() bool {
 	wl := w.wl
-	if wl == nil || !wl.Quota || wl.Evicted || wl.Admitted || wl.Deleting || wl.Finished || wl.Check != CheckReady {
+	if wl == nil || !wl.Quota || wl.Evicted || wl.Admitted || wl.Deleting || wl.Finished || (wl.Check != CheckReady && wl.Check != "") {
 		return false
 	}
-	wl.Admitted = true
+	wl.Admitted, wl.labelled = true, wl.Named
 	w.touched()
 	return true
 }
@@ -24,7 +24,24 @@ func (w *world) kueueEvicts() bool {
 	if w.wl == nil || !w.wl.Quota || w.wl.Evicted || w.wl.Finished {
 		return false
 	}
-	w.wl.Evicted, w.wl.Check, w.wl.Named = true, CheckPending, false
+	w.wl.Evicted, w.wl.Named = true, false
+	if w.wl.Check != "" {
+		w.wl.Check = CheckPending
+	}
+	w.touched()
+	return true
+}
+
+// kueueUnasks takes the check off the Workload, or puts it on again, as an administrator has it in the ClusterQueue.
+func (w *world) kueueUnasks() bool {
+	if w.wl == nil || w.wl.Finished {
+		return false
+	}
+	if w.wl.Check == "" {
+		w.wl.Check = CheckPending
+	} else {
+		w.wl.Check, w.wl.Named = "", false
+	}
 	w.touched()
 	return true
 }
@@ -105,7 +122,7 @@ func (w *world) touched() { w.wl.version = w.next() }
 
 // jobRuns reports whether the Job controller keeps the gang complete.
 func (w *world) jobRuns() bool {
-	return w.wl != nil && w.wl.Admitted && !w.wl.Evicted && !w.wl.Finished && !w.wl.Deleting && w.wl.Named
+	return w.wl != nil && w.wl.Admitted && !w.wl.Evicted && !w.wl.Finished && !w.wl.Deleting && w.wl.labelled
 }
 
 // completed reports whether the Job has seen a pod of the rank succeed.
@@ -242,7 +259,7 @@ func (w *world) hostIsLost(h *hostObject, deleted bool) {
 func (w *world) seatingView(late bool, blocker string) (*SeatingView, *seen) {
 	s := w.gather()
 	if s == nil || !s.Recorded || s.Deleting || (s.Phase != Reserved && s.Phase != HandedOver) ||
-		!s.Demand.Wanted() || !s.Demand.Named || !s.Demand.Admitted {
+		!(s.Demand.Wanted() && s.Demand.Named || s.Demand.Unasked()) || !s.Demand.Admitted {
 		return nil, nil
 	}
 	v := &SeatingView{Begun: w.res.seated, Expected: len(w.uses), Late: late, Blocker: blocker}

@@ -2,10 +2,12 @@ package reservation
 
 // Next says what follows from the view. The first rule that applies decides.
 func Next(v View) Plan {
-	if v.Target {
+	switch {
+	case v.Target:
 		return Plan{Rule: "target"}
-	}
-	if v.Phase != Releasing {
+	case v.Phase != Releasing && v.unasked():
+		return first(unasked, v)
+	case v.Phase != Releasing:
 		return first(serving, v)
 	}
 	plan := first(releasing, v)

@@ -73,6 +73,11 @@ var servingRows = []struct {
 	{"no quota", view(Reserved, demand(func(d *Demand) { d.Quota = false })), "no-longer-wanted: Release (Contended: the Workload's quota reservation was taken back)"},
 	{"another epoch", view(Reserved, demand(func(d *Demand) { d.Current = false })), "no-longer-wanted: Release (Contended: the Workload was admitted anew)"},
 	{"no check", view(Reserved, demand(func(d *Demand) { d.Check = "" })), "no-longer-wanted: Release (Contended: the admission check no longer applies)"},
+	{"no check although it is admitted, and nobody came", view(Reserved, admitted, demand(func(d *Demand) { d.Check = "" }), pods()), "no-longer-wanted: Release (Contended: the admission check no longer applies)"},
+	{"no check and a stranger", view(Reserved, admitted, demand(func(d *Demand) { d.Check = "" }), pods(Pod{Name: "x", Stranger: true})), "no-longer-wanted: Release (Contended: the admission check no longer applies)"},
+	{"no check, orphaned, all ended", view(HandedOver, admitted, demand(func(d *Demand) { d.Check, d.Orphaned = "", true }), pods(Pod{Name: "p0", Terminal: true})), "no-longer-wanted: Release (Contended: the admission check no longer applies)"},
+	{"no check and admitted anew", view(HandedOver, admitted, demand(func(d *Demand) { d.Check, d.Current = "", false })), "no-longer-wanted: Release (Contended: the Workload was admitted anew)"},
+	{"no check and deleted", view(HandedOver, admitted, func(v *View) { v.Deleting = true }, demand(func(d *Demand) { d.Check = "" })), "no-longer-wanted: Release (Contended: the reservation was deleted)"},
 	{"Ready for another", view(Reserved, demand(func(d *Demand) { d.Named = false })), "no-longer-wanted: Release (Contended: the admission check sends the pods elsewhere)"},
 	{"Retry", view(Reserved, demand(func(d *Demand) { d.Check = CheckRetry })), "no-longer-wanted: Release (Contended: the admission check says Retry)"},
 	{"Rejected", view(Reserved, demand(func(d *Demand) { d.Check = CheckRejected })), "no-longer-wanted: Release (Contended: the admission check says Rejected)"},
@@ -115,6 +120,30 @@ var servingRows = []struct {
 	)), "strangers: DeletePods x"},
 
 	{"all is well", view(HandedOver, admitted), "idle"},
+}
+
+// off is a gang that goes on although its check was taken off.
+func off(changes ...func(*View)) View {
+	return view(HandedOver, append(changes, admitted, demand(func(d *Demand) { d.Check, d.Named = "", false }))...)
+}
+
+var unaskedRows = []struct {
+	name string
+	view View
+	want string
+}{
+	{"its pods run", off(), "idle"},
+	{"one of its pods waits for its seat", off(pods(Pod{Name: "p0", Gated: true}), func(v *View) { v.Phase = Reserved }), "idle"},
+	{"a successor has not come yet", off(pods(Pod{Name: "p0", Seated: true, Terminal: true})), "idle"},
+	{"orphaned, and its pods run", off(demand(func(d *Demand) { d.Orphaned = true })), "idle"},
+	{"lost: nobody can be asked to evict it", off(func(v *View) { v.Lost = lost }), "idle"},
+	{"a claim in deletion", off(claim(0, func(c *Claim) { c.Deleting = true })), "idle"},
+	{"a claim is gone", off(state(0, Missing)), "idle"},
+	{"not recorded", off(func(v *View) { v.Phase = Planned }), "record: Record"},
+	{"not recorded, and a claim in deletion", off(func(v *View) { v.Phase = Planned }, claim(0, func(c *Claim) { c.Deleting = true })), "idle"},
+	{"without finalizer", off(claim(1, func(c *Claim) { c.Finalizer = false }), state(2, Unheld)), "keep: KeepClaims b"},
+	{"entry taken out", off(state(2, Unheld), pods(Pod{Name: "p0", Seated: true}, Pod{Name: "x", Stranger: true})), "hold: Hold c"},
+	{"strangers", off(pods(Pod{Name: "p0", Seated: true}, Pod{Name: "x", Stranger: true})), "strangers: DeletePods x"},
 }
 
 func doubtful(host string) Rank { return Rank{Host: host, Doubtful: true} }
@@ -176,7 +205,7 @@ func TestNext(t *testing.T) {
 		name string
 		view View
 		want string
-	}{servingRows, releasingRows} {
+	}{servingRows, unaskedRows, releasingRows} {
 		for _, row := range rows {
 			plan := Next(row.view)
 			if got := plan.String(); got != row.want {
@@ -191,7 +220,7 @@ func TestNext(t *testing.T) {
 			}
 		}
 	}
-	for _, table := range [][]rule{serving, releasing} {
+	for _, table := range [][]rule{serving, unasked, releasing} {
 		for _, r := range table {
 			if !slices.Contains(rules, r.name) {
 				t.Errorf("no row comes to rule %s", r.name)
@@ -214,6 +243,9 @@ func TestOrderOfRules(t *testing.T) {
 	}; !slices.Equal(got, want) {
 		t.Errorf("serving: %q", got)
 	}
+	if got, want := names(unasked), []string{"keep", "hold", "record", "strangers"}; !slices.Equal(got, want) {
+		t.Errorf("unasked: %q", got)
+	}
 	if got, want := names(releasing), []string{
 		"take-back", "keep", "delete-claims", "delete-pods", "await-pods", "quarantine", "clear", "hosts-back",
 		"await-hosts", "drop",
@@ -225,7 +257,7 @@ func TestOrderOfRules(t *testing.T) {
 // Whatever the view: nothing is made Ready unless every claim is held and kept, and nothing cleared that may be in use.
 func TestEveryView(t *testing.T) {
 	states := []ClaimState{Missing, Foreign, Free, Unheld, Held}
-	demands := []func(*Demand){func(*Demand) {}, func(d *Demand) { d.Check = CheckPending }, func(d *Demand) { d.Admitted = true }, func(d *Demand) { d.Quota = false }, func(d *Demand) { *d = Demand{Gone: true} }}
+	demands := []func(*Demand){func(*Demand) {}, func(d *Demand) { d.Check = CheckPending }, func(d *Demand) { d.Admitted = true }, func(d *Demand) { d.Admitted, d.Check = true, "" }, func(d *Demand) { d.Quota = false }, func(d *Demand) { *d = Demand{Gone: true} }}
 	some := [][]Pod{nil, {{Name: "p", Seated: true}}, {{Name: "p", Gated: true}}, {{Name: "p", Gated: true, Seated: true}}, {{Name: "p", Terminal: true, Seated: true}}, {{Name: "p", Stranger: true}}}
 	views := 0
 	for _, phase := range []Phase{Planned, Reserved, HandedOver, Releasing} {
@@ -246,7 +278,7 @@ func TestEveryView(t *testing.T) {
 			}
 		}
 	}
-	if views != 4*5*5*5*16*6 {
+	if views != 4*6*5*5*16*6 {
 		t.Error(views)
 	}
 }

@@ -117,6 +117,7 @@ func (t *trial) faults() []deed {
 	}
 	return []deed{
 		{"kueue evicts", t.kueueEvicts}, {"kueue unsets quota", t.kueueUnsets}, {"kueue reserves quota again", t.kueueReservesAgain},
+		{"the check is taken off or put on", t.kueueUnasks},
 		{"a user deletes the Workload", t.userDeletesWorkload}, {"a user deactivates the Workload", t.userDeactivates},
 		{"a user deletes the reservation", func() bool {
 			if t.res == nil {
@@ -278,7 +279,7 @@ func TestRandomWorlds(t *testing.T) {
 			counts[key]++
 		}
 	}
-	for _, table := range [][]rule{serving, releasing} {
+	for _, table := range [][]rule{serving, unasked, releasing} {
 		for _, r := range table {
 			if counts[r.name] < 5 && !slices.Contains(notInRandomWorlds, r.name) {
 				t.Errorf("%d times came rule %s: too few to test it", counts[r.name], r.name)
@@ -316,7 +317,7 @@ var notMissed = []string{"write-refused", "strangers", "orphaned", "foreign-clai
 
 // Random worlds are worth something: without any of these rules they go wrong.
 func TestRandomWorldsMissEachRule(t *testing.T) {
-	whole := map[*[]rule][]rule{&serving: serving, &releasing: releasing}
+	whole := map[*[]rule][]rule{&serving: serving, &unasked: unasked, &releasing: releasing}
 	defer func() {
 		for table, rules := range whole {
 			*table = rules

@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/pkg/reason"
@@ -68,18 +69,12 @@ var serving = []rule{
 		missing := v.claimsIn(func(c Claim) bool { return c.State == Missing })
 		return act(CreateClaims, missing...), len(missing) > 0
 	}},
-	{"keep", func(v View) (Plan, bool) {
-		loose := v.claimsIn(func(c Claim) bool { return !c.Finalizer })
-		return act(KeepClaims, loose...), len(loose) > 0
-	}},
+	keep,
 	{"allocate", func(v View) (Plan, bool) {
 		free := v.claimsIn(func(c Claim) bool { return c.State == Free })
 		return act(Allocate, free...), len(free) > 0
 	}},
-	{"hold", func(v View) (Plan, bool) {
-		unheld := v.claimsIn(func(c Claim) bool { return c.State == Unheld })
-		return act(Hold, unheld...), len(unheld) > 0
-	}},
+	hold,
 	// From here on every claim is held, and its finalizer keeps it so.
 	{"ready", func(v View) (Plan, bool) {
 		return act(Ready), v.Demand.Check != CheckReady
@@ -87,13 +82,50 @@ var serving = []rule{
 	{"record", func(v View) (Plan, bool) {
 		return act(Record), v.Phase == Planned || v.Phase == ""
 	}},
-	// Whoever stands in a claim was seated by Berth: it became a stranger when its Job was deleted without it, and it loses
-	// its entry when it has ended.
-	{"strangers", func(v View) (Plan, bool) {
-		strangers := v.podsIn(func(p Pod) bool { return p.Stranger && !p.Seated && !p.Terminal && !p.Deleting })
-		return deletePods(strangers), len(strangers) > 0
-	}},
+	strangers,
 }
+
+// unasked is the table of a reservation whose gang goes on although the check was taken off its Workload: nothing is taken
+// from it, and nothing can be asked of Kueue. A gang that is hurt meanwhile is moved when the check is back.
+var unasked = []rule{
+	keep,
+	hold,
+	{"record", func(v View) (Plan, bool) {
+		// Ready was written, or there would be no pods; so the claims were held, unless others had their hands on them.
+		whole := !slices.ContainsFunc(v.Claims, func(c Claim) bool { return c.State != Held || c.Deleting })
+		return act(Record), whole && (v.Phase == Planned || v.Phase == "")
+	}},
+	strangers,
+}
+
+// unasked reports whether the gang goes on without being asked for. The Job's template carries the reservation's name from
+// the Job's start to its suspension, so after the first seating every pod that it will ever create comes here.
+func (v View) unasked() bool {
+	if v.Deleting || !v.Demand.Unasked() {
+		return false
+	}
+	pods := v.podsIn(func(p Pod) bool { return !p.Terminal && (!p.Stranger || p.Seated) })
+	return len(pods) > 0 || (v.Phase == HandedOver && !v.Demand.Orphaned)
+}
+
+// keep puts our finalizer back.
+var keep = rule{"keep", func(v View) (Plan, bool) {
+	loose := v.claimsIn(func(c Claim) bool { return c.State != Missing && c.State != Foreign && !c.Deleting && !c.Finalizer })
+	return act(KeepClaims, loose...), len(loose) > 0
+}}
+
+// hold puts the Workload's entry back.
+var hold = rule{"hold", func(v View) (Plan, bool) {
+	unheld := v.claimsIn(func(c Claim) bool { return c.State == Unheld })
+	return act(Hold, unheld...), len(unheld) > 0
+}}
+
+// strangers: whoever stands in a claim was seated by Berth. It became a stranger when its Job was deleted without it, and
+// it loses its entry when it has ended.
+var strangers = rule{"strangers", func(v View) (Plan, bool) {
+	strangers := v.podsIn(func(p Pod) bool { return p.Stranger && !p.Seated && !p.Terminal && !p.Deleting })
+	return deletePods(strangers), len(strangers) > 0
+}}
 
 // giveUp ends a reservation that Kueue still wants. Before admission the gang keeps its quota and is placed again; after
 // it, only an eviction ends the whole gang.

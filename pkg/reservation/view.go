@@ -74,6 +74,12 @@ func (d Demand) Wanted() bool {
 		(d.Check == CheckPending || (d.Check == CheckReady && d.Named))
 }
 
+// Unasked reports whether all of the demand stands but the question: the check was taken off a Workload that is admitted.
+// There is nobody then who could be asked to evict the gang.
+func (d Demand) Unasked() bool {
+	return !d.Gone && !d.Deleting && !d.Finished && !d.Evicted && d.Quota && d.Admitted && d.Active && d.Current && d.Check == ""
+}
+
 // Claim is one promised ResourceClaim as it stands.
 type Claim struct {
 	Name  string

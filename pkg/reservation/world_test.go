@@ -30,7 +30,9 @@ type world struct {
 
 type workload struct {
 	Demand
-	version int
+	// labelled: the Job was started with the reservation's name in its template.
+	labelled bool
+	version  int
 }
 
 type record struct {
@@ -266,6 +268,9 @@ func (w *world) writes(s *seen, step Step) []write {
 		all = append(all, func() error { return w.recorded(s, func(r *record) { r.phase = Reserved }) })
 	case Release:
 		all = append(all, func() error {
+			if s.Demand.Unasked() && !s.Deleting && slices.ContainsFunc(w.pods, func(p *podObject) bool { return p.exists && p.runs && !p.stranger }) {
+				w.breach("the slice of a running gang was given back because its check was taken off")
+			}
 			return w.recorded(s, func(r *record) { r.phase, r.releasing, w.failed = Releasing, true, nil })
 		})
 	case Quarantine:

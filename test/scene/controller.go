@@ -2,6 +2,9 @@ package scene
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +22,12 @@ type Controller struct {
 	stop  context.CancelFunc
 	done  chan error
 	ended chan struct{}
+	// stopped: the test wanted the end.
+	stopped atomic.Bool
 }
+
+// ErrEnded is why a condition is no longer awaited: nobody is left to bring it about.
+var ErrEnded = errors.New("the controller has ended")
 
 // Config is the default configuration without servers. A process that stops in order hands over at once, so the lease
 // may be as long as it is for users, and a busy machine does not lose it.
@@ -48,6 +56,7 @@ type RunOptions struct {
 func (s *Scene) Run(opts ...RunOptions) *Controller {
 	s.Helper()
 	c := Start(s.TB, s.Cluster, opts...)
+	s.running = append(s.running, c)
 	select {
 	case <-c.Leading():
 	case err := <-c.done:
@@ -92,11 +101,29 @@ func Start(t testing.TB, c *cluster.Cluster, opts ...RunOptions) *Controller {
 	return running
 }
 
+// fallen is the first controller of Run that ended although nobody stopped it, as one does that loses its lease.
+func (s *Scene) fallen() error {
+	for _, c := range s.running {
+		select {
+		case <-c.ended:
+		default:
+			continue
+		}
+		if !c.stopped.Load() {
+			err := <-c.done
+			c.done <- err
+			return fmt.Errorf("%w: %v", ErrEnded, err) //nolint:errorlint // what it died of is for people only
+		}
+	}
+	return nil
+}
+
 // Ended is closed when the controller has ended, by Stop or because it lost the lease.
 func (c *Controller) Ended() <-chan struct{} { return c.ended }
 
 // Stop ends the controller in order and returns what Run returned. It may be called again.
 func (c *Controller) Stop() error {
+	c.stopped.Store(true)
 	c.stop()
 	err := <-c.done
 	c.done <- err

@@ -43,6 +43,8 @@ type Scene struct {
 	Namespace string
 	// Watcher fails the test at the first breach of an invariant.
 	Watcher *invariants.Watcher
+	// running are the controllers that Run started.
+	running []*Controller
 }
 
 // New installs Berth and the scene's objects and makes a namespace with a queue and one template per shape. It may be
@@ -163,7 +165,8 @@ func (s *Scene) Eventually(what string, check func(context.Context) error) {
 	}
 }
 
-// Await polls a condition on the API server until it holds or Patience ends.
+// Await polls a condition on the API server until it holds or Patience ends. It gives up at once with ErrEnded, and what
+// the last look found, when a controller of Run has ended that nobody stopped.
 func (s *Scene) Await(ctx context.Context, check func(context.Context) error) error {
 	// The last look may end after Patience: one that the client gives up would hide what the looks before it found.
 	ctx, cancel := context.WithTimeout(ctx, Patience+10*time.Second)
@@ -175,6 +178,9 @@ func (s *Scene) Await(ctx context.Context, check func(context.Context) error) er
 		err := check(ctx)
 		if err == nil {
 			return nil
+		}
+		if fallen := s.fallen(); fallen != nil {
+			return fmt.Errorf("%w; until then: %w", fallen, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -249,6 +249,55 @@ func TestDemandFor(t *testing.T) {
 	}
 }
 
+// A check that leaves the ClusterQueue and comes back begins to count anew; the admission is the same. A check that still
+// counts tells two admissions apart.
+func TestDemandForACheckThatWasTakenOff(t *testing.T) {
+	job := kueuetest.NewJob("train", "tpu-4x4", 4)
+	counted := func(count int32) kueuetest.Workload {
+		wl := workload().Admitted()
+		wl.Status.AdmissionChecks[0].RetryCount = &count
+		return wl
+	}
+	res := kueuetest.NewReservation("res", workload(), job, "d", "h0")
+	res.Spec.Epoch = adaptkueue.Epoch(counted(3).Workload, kueuetest.Check)
+	off := workload().Admitted()
+	off.Status.AdmissionChecks = nil
+	waits, evicted, again := workload(), off.DeepCopy(), off.DeepCopy()
+	waits.Status.AdmissionChecks = nil
+	evicted.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Reason: "a", Count: 1}}}
+	again.Status.Conditions[0].LastTransitionTime = metav1.NewTime(later)
+	for _, row := range []struct {
+		name             string
+		wl               *kueue.Workload
+		current, unasked bool
+	}{
+		{"as it was", counted(3).Workload, true, false},
+		{"off", off.Workload, true, true},
+		{"off before it was admitted", waits.Workload, true, false},
+		{"on again", workload().Admitted().Workload, true, false},
+		{"on again and Ready", workload().Admitted().Named("res").Workload, true, false},
+		{"taken back since", counted(4).Workload, false, false},
+		{"off, and evicted and admitted anew", evicted, false, false},
+		{"off, and admitted anew later", again, false, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if d := adaptkueue.DemandFor(res, row.wl); d.Current != row.current || d.Unasked() != row.unasked {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+	for _, epoch := range []string{"", "0", res.Spec.Epoch[:8]} {
+		res.Spec.Epoch = epoch
+		if adaptkueue.DemandFor(res, off.Workload).Current {
+			t.Errorf("%q is an epoch", epoch)
+		}
+	}
+	res.Spec.Epoch = ""
+	if adaptkueue.DemandFor(res, workload().Condition(kueue.WorkloadQuotaReserved, false, later).Workload).Current {
+		t.Error("no quota and no epoch are taken for the same admission")
+	}
+}
+
 func TestChecks(t *testing.T) {
 	foreign := kueuetest.NewCheck("foreign")
 	foreign.Spec.ControllerName = "other"

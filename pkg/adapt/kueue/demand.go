@@ -70,7 +70,7 @@ func DemandFor(res *berth.GangReservation, wl *kueue.Workload) reservation.Deman
 		Quota:    workload.HasQuotaReservation(wl),
 		Admitted: workload.IsAdmitted(wl),
 		Active:   workload.IsActive(wl),
-		Current:  Epoch(wl, name) == res.Spec.Epoch,
+		Current:  serves(wl, check, res.Spec.Epoch),
 	}
 	if check != nil {
 		d.Check = reservation.CheckState(check.State)

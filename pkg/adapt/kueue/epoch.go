@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -12,14 +13,33 @@ import (
 	"sigs.k8s.io/kueue/pkg/util/admissioncheck"
 )
 
-// Epoch identifies one admission of one Workload: 10 hexadecimal digits over the Workload's UID, the time at which its
-// quota was reserved, the number of its evictions, how often the check began anew, and the admission itself. It is empty
-// while no quota is reserved.
+// Epoch identifies one admission of one Workload in 10 hexadecimal digits: eight over the Workload's UID, the time at
+// which its quota was reserved, the number of its evictions and the admission itself, and two that count (modulo 256) how
+// often the check began anew. It is empty while no quota is reserved.
 //
 // The time counts seconds, and quota that is unset without an eviction (ClusterQueue on hold) can be back within one; then
 // the check's count tells the two apart, see Answer. resourceUsage is left out: it is the one part of an admission that
 // Kueue may restate without deciding anew.
 func Epoch(wl *kueue.Workload, check kueue.AdmissionCheckReference) string {
+	admission := admission(wl)
+	if admission == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s%02x", admission, uint8(retries(wl, check)))
+}
+
+// serves reports whether a reservation of the epoch is for the admission that stands. Kueue takes a check off the Workload
+// when it leaves the ClusterQueue and puts it on again without its count, and neither is another admission.
+func serves(wl *kueue.Workload, check *kueue.AdmissionCheckState, epoch string) bool {
+	if check != nil && check.RetryCount != nil {
+		return epoch != "" && Epoch(wl, check.Name) == epoch
+	}
+	admission := admission(wl)
+	return admission != "" && len(epoch) > len(admission) && epoch[:len(admission)] == admission
+}
+
+// admission is the part of an epoch that the check has no part in; empty while no quota is reserved.
+func admission(wl *kueue.Workload) string {
 	quota := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 	if quota == nil || quota.Status != "True" || wl.Status.Admission == nil {
 		return ""
@@ -33,14 +53,12 @@ func Epoch(wl *kueue.Workload, check kueue.AdmissionCheckReference) string {
 		UID          string
 		ReservedAt   string
 		Evictions    int32
-		Retries      int32
 		ClusterQueue kueue.ClusterQueueReference
 		PodSets      []assignment
 	}{
 		UID:          string(wl.UID),
 		ReservedAt:   quota.LastTransitionTime.UTC().Format(time.RFC3339),
 		Evictions:    evictions(wl),
-		Retries:      retries(wl, check),
 		ClusterQueue: wl.Status.Admission.ClusterQueue,
 	}
 	for _, psa := range wl.Status.Admission.PodSetAssignments {
@@ -52,7 +70,7 @@ func Epoch(wl *kueue.Workload, check kueue.AdmissionCheckReference) string {
 		return ""
 	}
 	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:5])
+	return hex.EncodeToString(sum[:4])
 }
 
 func evictions(wl *kueue.Workload) int32 {

@@ -50,6 +50,17 @@ func ineligible(n *corev1.Node, spec *corev1.PodSpec, affinity nodeaffinity.Requ
 	return ""
 }
 
+// Bars says why the scheduler does not bind a pod to the node, whatever room there is on it; empty when it would. What a
+// pod tolerates and selects is read from the pod itself, so nothing of the flavor that it was admitted with is missing.
+func Bars(n *corev1.Node, pod *corev1.Pod) string {
+	cordoned := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	if n.Spec.Unschedulable && !schedulinghelper.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, &cordoned, true) {
+		return "is cordoned"
+	}
+	affinity := nodeaffinity.NewRequiredNodeAffinity(pod.Spec.NodeSelector, pod.Spec.Affinity)
+	return ineligible(n, &corev1.PodSpec{}, affinity, nil, nil, pod.Spec.Tolerations)
+}
+
 func keepsAway(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }

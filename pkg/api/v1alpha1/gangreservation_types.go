@@ -57,8 +57,8 @@ type GangReservationSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	Flavor string `json:"flavor,omitempty"`
 
-	// epoch identifies the admission: 10 hexadecimal digits over Workload UID, time of the quota reservation, counts of
-	// evictions and of retries of the check, and the admission itself.
+	// epoch identifies the admission: eight hexadecimal digits over Workload UID, time of the quota reservation, count of
+	// evictions and the admission itself, and two that count how often the check began anew.
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{10}$`
 	Epoch string `json:"epoch"`

@@ -114,11 +114,11 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 	if check.State != kueue.CheckStatePending {
 		return nil, nil
 	}
+	if v.served(wl) {
+		return nil, nil
+	}
 	key := types.NamespacedName{Namespace: wl.Namespace, Name: reservationName(wl.Name, epoch)}
-	if res, exists := v.reservations[key]; exists {
-		if res.Status.Phase != berth.PhaseReleasing {
-			return nil, nil
-		}
+	if _, exists := v.reservations[key]; exists {
 		if wait, why := v.backoff(wl.UID); wait > 0 {
 			s.due(wait)
 			return nil, why
@@ -130,8 +130,7 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 	case refusal != nil:
 		return nil, refusal
 	case !req.Managed:
-		s.answer(wl, adaptkueue.Answer{Check: check.Name, State: kueue.CheckStateReady, Message: "the gang asks for no device that Berth manages"})
-		return nil, nil
+		return nil, v.unmanaged(wl, check, s)
 	case v.notFenced != nil:
 		return nil, v.notFenced
 	case v.ending[req.Owner.UID]:

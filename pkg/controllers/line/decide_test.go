@@ -205,8 +205,16 @@ func TestFormerReservation(t *testing.T) {
 		s.gives(t, phase)
 		s.passes(t, "")
 	}
+	// A check that was taken off and put on again has lost its count; the reservation is still for this admission.
 	s := newSite()
 	w := s.waits("a")
+	w.Status.AdmissionChecks[0].RetryCount = ptr.To[int32](2)
+	s.gives(t, berth.PhaseHandedOver)
+	w.Status.AdmissionChecks[0].RetryCount = nil
+	s.passes(t, "")
+
+	s = newSite()
+	w = s.waits("a")
 	s.gives(t, berth.PhaseReleasing)
 	s.passes(t, "a Pending WaitingTurn: the gang's former slice is being released first")
 	s.backoff["wl-a"] = time.Second

@@ -43,7 +43,7 @@ type judgement struct {
 	*view
 	res   *berth.GangReservation
 	nodes map[string]*corev1.Node
-	// pods is the newest pod of each seat.
+	// pods is the pod of each seat that counts, see succeeds.
 	pods map[seat]*corev1.Pod
 }
 
@@ -60,11 +60,21 @@ func newJudgement(v *view, res *berth.GangReservation, nodes map[string]*corev1.
 			continue
 		}
 		key := seat{at.PodSet, at.Rank}
-		if have := j.pods[key]; have == nil || have.CreationTimestamp.Before(&p.CreationTimestamp) {
+		if have := j.pods[key]; have == nil || succeeds(p, have) {
 			j.pods[key] = p
 		}
 	}
 	return j
+}
+
+// succeeds reports whether p came after other, of the same seat. A creation time counts seconds; of two pods of one second
+// the one that goes is the older one.
+func succeeds(p, other *corev1.Pod) bool {
+	if !p.CreationTimestamp.Equal(&other.CreationTimestamp) {
+		return other.CreationTimestamp.Before(&p.CreationTimestamp)
+	}
+	goes := func(p *corev1.Pod) bool { return jobs.Ended(p) || p.DeletionTimestamp != nil }
+	return goes(other) && !goes(p)
 }
 
 func (j judgement) lost() *reason.Refusal {
@@ -77,7 +87,7 @@ func (j judgement) lost() *reason.Refusal {
 			}
 		}
 		for rank, node := range jobs.NodesOf(ps) {
-			if why := j.rank(j.pods[seat{ps.Name, rank}], node); why != nil {
+			if why := j.rank(rank, j.pods[seat{ps.Name, rank}], node); why != nil {
 				return why
 			}
 		}
@@ -117,7 +127,7 @@ func (j judgement) bears(claim *resourcev1.ResourceClaim, request string, t inve
 }
 
 // rank asks whether the pod of one rank, nil if there is none, can still run on its host.
-func (j judgement) rank(pod *corev1.Pod, name string) *reason.Refusal {
+func (j judgement) rank(rank int, pod *corev1.Pod, name string) *reason.Refusal {
 	if name == "" || (pod != nil && jobs.Ended(pod)) {
 		return nil
 	}
@@ -133,6 +143,15 @@ func (j judgement) rank(pod *corev1.Pod, name string) *reason.Refusal {
 	settled := pod != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil
 	if !nodes.Ready(node) && !settled {
 		return &reason.Refusal{Code: reason.SliceLost, Message: fmt.Sprintf("host %s is not Ready", name)}
+	}
+	// Where a pod runs it may stay: a cordon or a taint of NoSchedule is about those who come. But who is not bound there, or
+	// has to leave and would be followed, finds no other host, and the others of the gang wait for it. A rank whose next pod
+	// has not been created yet is judged by that one: only a pod says what it tolerates.
+	if pod != nil && !settled {
+		if why := nodes.Bars(node, pod); why != "" {
+			return &reason.Refusal{Code: reason.HostUnusable, Message: fmt.Sprintf(
+				"rank %d has no running pod, and its host %s %s", rank, name, why)}
+		}
 	}
 	// The ledger keeps room for every rank that is not bound yet, so a host that is promised more than it has was filled
 	// by others. The scheduler's word is awaited: pods that leave make room again.

@@ -50,6 +50,10 @@ func (j *judged) notReady(host int) {
 	j.Nodes[host].Status.Conditions[0].Status = corev1.ConditionUnknown
 }
 
+func (j *judged) taintHost(host int, effect corev1.TaintEffect) {
+	j.Nodes[host].Spec.Taints = []corev1.Taint{{Key: "repair", Value: "true", Effect: effect}}
+}
+
 // pod adds the pod of a rank, bound to a node unless that is empty.
 func (j *judged) pod(rank int, node string) *corev1.Pod {
 	p := kueuetest.NewPod(j.res, rank)
@@ -108,7 +112,48 @@ func TestJudge(t *testing.T) {
 			j.notReady(2)
 		}, "SliceLost: host pod-a-2 is not Ready"},
 		{"a stranger's pod on a host that is not Ready counts for nobody", func(j *judged) { j.pod(2, "pod-a-2").OwnerReferences = nil; j.notReady(2) }, "SliceLost: host pod-a-2 is not Ready"},
-		{"a cordoned host", func(j *judged) { j.Nodes[2].Spec.Unschedulable = true }, ""},
+
+		{"a cordoned host, and nobody has come yet", func(j *judged) { j.Nodes[2].Spec.Unschedulable = true }, ""},
+		{"a cordoned host whose pod runs", func(j *judged) { j.pod(2, "pod-a-2"); j.Nodes[2].Spec.Unschedulable = true }, ""},
+		{"a cordoned host whose pod has ended", func(j *judged) {
+			j.pod(2, "pod-a-2").Status.Phase = corev1.PodSucceeded
+			j.Nodes[2].Spec.Unschedulable = true
+		}, ""},
+		{"a cordoned host whose pod is not bound", func(j *judged) { j.pod(2, ""); j.Nodes[2].Spec.Unschedulable = true }, "HostUnusable: rank 2 has no running pod, and its host pod-a-2 is cordoned"},
+		{"a cordoned host whose pod waits behind its gate", func(j *judged) {
+			j.pod(2, "").Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: berth.GateSeating}}
+			j.Nodes[2].Spec.Unschedulable = true
+		}, "HostUnusable: rank 2 has no running pod, and its host pod-a-2 is cordoned"},
+		{"a cordoned host whose pod was evicted", func(j *judged) {
+			j.pod(2, "pod-a-2").DeletionTimestamp = &metav1.Time{Time: now}
+			j.Nodes[2].Spec.Unschedulable = true
+		}, "HostUnusable: rank 2 has no running pod, and its host pod-a-2 is cordoned"},
+		{"a cordoned host whose pod bears that", func(j *judged) {
+			j.pod(2, "").Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}}
+			j.Nodes[2].Spec.Unschedulable = true
+		}, ""},
+		{"a cordoned host whose pod failed and has a successor of the same second", func(j *judged) {
+			j.pod(2, "pod-a-2").Status.Phase = corev1.PodFailed
+			successor := j.pod(2, "")
+			successor.UID, successor.Name = "successor", "successor"
+			j.Nodes[2].Spec.Unschedulable = true
+		}, "HostUnusable: rank 2 has no running pod, and its host pod-a-2 is cordoned"},
+		{"a cordoned host whose pod runs and followed one of the same second", func(j *judged) {
+			j.pod(2, "pod-a-2")
+			predecessor := j.pod(2, "pod-a-2")
+			predecessor.UID, predecessor.Name, predecessor.DeletionTimestamp = "predecessor", "predecessor", &metav1.Time{Time: now}
+			j.Nodes[2].Spec.Unschedulable = true
+		}, ""},
+		{"a tainted host whose pod runs", func(j *judged) { j.pod(2, "pod-a-2"); j.taintHost(2, corev1.TaintEffectNoExecute) }, ""},
+		{"a tainted host whose pod is not bound", func(j *judged) { j.pod(2, ""); j.taintHost(2, corev1.TaintEffectNoExecute) }, "HostUnusable: rank 2 has no running pod, and its host pod-a-2 has the taint repair=true:NoExecute, which the pods do not tolerate"},
+		{"a host that is tainted for those who come", func(j *judged) { j.pod(2, ""); j.taintHost(2, corev1.TaintEffectNoSchedule) }, "HostUnusable: rank 2 has no running pod, and its host pod-a-2 has the taint repair=true:NoSchedule, which the pods do not tolerate"},
+		{"a host that is better avoided", func(j *judged) { j.pod(2, ""); j.taintHost(2, corev1.TaintEffectPreferNoSchedule) }, ""},
+		{"a tainted host whose pod bears that", func(j *judged) {
+			j.pod(2, "").Spec.Tolerations = []corev1.Toleration{{Key: "repair", Operator: corev1.TolerationOpExists}}
+			j.taintHost(2, corev1.TaintEffectNoExecute)
+		}, ""},
+		{"a host that no longer matches", func(j *judged) { j.pod(2, ""); j.Nodes[2].Labels = map[string]string{} }, "HostUnusable: rank 2 has no running pod, and its host pod-a-2 does not match the pods' node selector or affinity"},
+		{"a host that no longer matches, and its pod runs", func(j *judged) { j.pod(2, "pod-a-2"); j.Nodes[2].Labels = map[string]string{} }, ""},
 
 		{"the room is taken", func(j *judged) { stranger(j); unschedulablePod(j.pod(1, "")) }, "HostsBusy: the room that was kept for the gang on host pod-a-1 is taken"},
 		{"the room is taken and nobody needs it yet", stranger, ""},

@@ -25,7 +25,9 @@ type view struct {
 	// reservations that hold something, or did, and targets, which do not.
 	reservations map[types.NamespacedName]*berth.GangReservation
 	targets      []*berth.GangReservation
-	configs      map[string]*berth.GangReservationConfig
+	// former and present reservations of each Workload.
+	ofWorkload map[types.UID][]*berth.GangReservation
+	configs    map[string]*berth.GangReservationConfig
 	// ending are the owners whose pods of a former admission have not ended yet.
 	ending map[types.UID]bool
 	// notFenced is why nothing may be reserved; nil when the policies are in force.
@@ -43,6 +45,7 @@ func index(s *snapshot.Snapshot, w placement.World) *view {
 	v := &view{
 		world: w, snapshot: s, checks: adaptkueue.OurChecks(s.AdmissionChecks),
 		reservations: map[types.NamespacedName]*berth.GangReservation{},
+		ofWorkload:   map[types.UID][]*berth.GangReservation{},
 		configs:      map[string]*berth.GangReservationConfig{},
 		ending:       ending(s),
 		lookup:       adaptkueue.NewLookup(s, w.Inventory),
@@ -53,11 +56,23 @@ func index(s *snapshot.Snapshot, w placement.World) *view {
 			continue
 		}
 		v.reservations[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}] = r
+		v.ofWorkload[r.Spec.WorkloadRef.UID] = append(v.ofWorkload[r.Spec.WorkloadRef.UID], r)
 	}
 	for _, c := range s.Configs {
 		v.configs[c.Name] = c
 	}
 	return v
+}
+
+// served reports whether a reservation for the Workload's present admission is under way or stands. Its name is no proof:
+// a check that was taken off and put on again counts anew.
+func (v *view) served(wl *kueue.Workload) bool {
+	for _, r := range v.ofWorkload[wl.UID] {
+		if r.Status.Phase != berth.PhaseReleasing && adaptkueue.DemandFor(r, wl).Current {
+			return true
+		}
+	}
+	return false
 }
 
 // hostsHeld counts the shares that the gangs of each ClusterQueue hold.

@@ -48,7 +48,8 @@ func (r *reconciler) gather(ctx context.Context, key types.NamespacedName) (*gat
 	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: g.res.Spec.WorkloadRef.Name}, wl); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if d := adaptkueue.DemandFor(g.res, wl); !d.Wanted() || !d.Named || !workload.IsAdmitted(wl) {
+	// Pods that were sent here go on coming when the check is taken off.
+	if d := adaptkueue.DemandFor(g.res, wl); !(d.Wanted() && d.Named || d.Unasked()) || !workload.IsAdmitted(wl) {
 		return nil, nil
 	}
 	whole, err := r.readClaims(ctx, g)

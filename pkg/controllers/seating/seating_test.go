@@ -232,6 +232,19 @@ func TestNobodyIsSeated(t *testing.T) {
 	}
 }
 
+// Pods that carry the reservation's name go on coming when the check is taken off the Workload, and are seated.
+func TestSuccessorsAreSeatedWithoutTheCheck(t *testing.T) {
+	h := newHall(t)
+	h.comes("a", 0)
+	h.comes("b", 1)
+	wl := &kueue.Workload{}
+	h.ok(h.Client.Get(h.Context(), types.NamespacedName{Namespace: h.key.Namespace, Name: "job-train"}, wl))
+	wl.Status.AdmissionChecks = nil
+	h.ok(h.Client.Status().Update(h.Context(), wl))
+	h.seats("HandedOver: the gang is seated", 0)
+	h.gated()
+}
+
 func (h *hall) workload(kind string, status metav1.ConditionStatus) {
 	wl := &kueue.Workload{}
 	h.ok(h.Client.Get(h.Context(), types.NamespacedName{Namespace: h.key.Namespace, Name: "job-train"}, wl))

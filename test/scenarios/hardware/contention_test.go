@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,8 +23,9 @@ import (
 func TestScenario03_TwoWorkloadsOneSlice(t *testing.T) {
 	s := begin(t)
 	st := follow(s)
-	run(s)
-	// Two queues, because one scheduling cycle of Kueue takes the head of each: quota comes in the same moment.
+	activate(s)
+	// Two queues, because one scheduling cycle of Kueue takes the head of each: quota comes in the same moment. Berth runs
+	// only when both have it, so that one pass has to choose.
 	a, b := heldQueue(s, "a"), heldQueue(s, "b")
 	first := s.Submit(scene.Gang("first", "tpu-8x8", 16, through(a)))
 	second := s.Submit(scene.Gang("second", "tpu-8x8", 16, through(b)))
@@ -34,6 +36,13 @@ func TestScenario03_TwoWorkloadsOneSlice(t *testing.T) {
 		})
 	}
 	release(s, a, b)
+	for _, job := range []*batchv1.Job{first, second} {
+		s.Eventually("quota of "+job.Name, func(ctx context.Context) error { return hasQuota(ctx, s, job) })
+		if lines := st.of(job); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "GangReserved") }) {
+			t.Errorf("somebody answers before Berth runs:\n%s", st)
+		}
+	}
+	run(s)
 
 	winner, loser := first, second
 	s.Eventually("one of both", func(ctx context.Context) error {
@@ -63,6 +72,7 @@ func TestScenario03_TwoWorkloadsOneSlice(t *testing.T) {
 func TestScenario04_TwoGangsThatEachNeedEverySlice(t *testing.T) {
 	s := begin(t)
 	st := follow(s)
+	activate(s)
 	everySlice := func(name string) *batchv1.Job {
 		return scene.Gang(name, "tpu-4x4", 16, func(j *batchv1.Job) {
 			j.Spec.Template.Annotations = map[string]string{berth.AnnotationSlices: "4"}
@@ -126,6 +136,23 @@ func assertHoldsNothing(s *scene.Scene, job *batchv1.Job) {
 		if c.Annotations[berth.AnnotationWorkloadUID] == string(wl.UID) {
 			s.Errorf("Workload %s waits and has ResourceClaim %s", wl.Name, c.Name)
 		}
+	}
+}
+
+// activate lets Berth run until its check is Active, without which Kueue reserves no quota, and stops it again.
+func activate(s *scene.Scene) {
+	s.Helper()
+	c := s.Run()
+	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: scene.Check}}
+	s.Eventually("activating the check", func(context.Context) error {
+		s.Get(check)
+		if !apimeta.IsStatusConditionTrue(check.Status.Conditions, kueue.AdmissionCheckActive) {
+			return fmt.Errorf("its conditions are %v", check.Status.Conditions)
+		}
+		return nil
+	})
+	if err := c.Stop(); err != nil {
+		s.Fatalf("stopping the controller: %v", err)
 	}
 }
 

@@ -2,15 +2,16 @@ package hardware
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/kueue/pkg/workload"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/test/scene"
@@ -52,15 +53,25 @@ func TestScenario20_CountsThatFitNoSlice(t *testing.T) {
 		}
 	}
 
-	// A Job without pods has nothing to wait for: it ends without having been served, or never begins.
+	// A Job without pods has nothing to wait for: Kubernetes calls it complete, and it never asks for a slice.
 	none := s.Submit(scene.Gang("none", quad, 0))
 	s.Eventually("the end of none", func(ctx context.Context) error {
 		wl, err := s.WorkloadOf(ctx, none)
-		if err == nil && !workload.IsFinished(wl) {
-			err = errors.New("the Workload has not finished")
+		if err != nil {
+			return err
 		}
-		return err
+		c := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadFinished)
+		if c == nil {
+			return fmt.Errorf("the Workload has not finished: %v", wl.Status.Conditions)
+		}
+		if have, want := c.Reason+": "+c.Message, "Succeeded: Reached expected number of succeeded pods"; have != want {
+			return fmt.Errorf("it finished because %s, want %s", have, want)
+		}
+		return nil
 	})
+	if lines := st.of(none); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "GangReserved True") }) {
+		t.Errorf("a gang of nobody had a slice:\n%s", strings.Join(lines, "\n"))
+	}
 	s.AwaitNoTrace()
 	idle := s.Submit(scene.Gang("idle", quad, 4, func(j *batchv1.Job) { j.Spec.Parallelism = ptr.To[int32](0) }))
 	st.await(idle, "GangReserved False CountMismatch: completions is 4 and parallelism 0: a gang runs all of its ranks at once, so they must be equal")

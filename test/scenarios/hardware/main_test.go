@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func run(s *scene.Scene, opts ...scene.RunOptions) *scene.Controller {
 func eventually(ctx context.Context, s *scene.Scene, what string, check func(context.Context) error) {
 	s.Helper()
 	var err error
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !errors.Is(err, scene.ErrEnded) {
 		if err = s.Await(ctx, check); err == nil {
 			return
 		}
