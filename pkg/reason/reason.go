@@ -26,6 +26,8 @@ const (
 	WaitingTurn Code = "WaitingTurn"
 	// Contended: another reservation took the device between decision and allocation.
 	Contended Code = "Contended"
+	// TooManyChecks: more than one AdmissionCheck of Berth applies to the Workload.
+	TooManyChecks Code = "TooManyChecks"
 	// ClaimMissing: a ResourceClaimTemplate that the pods name does not exist (yet).
 	ClaimMissing Code = "ClaimMissing"
 	// TemplateReplaced: a ResourceClaimTemplate is not the one that Kueue charged for, or that was decided on.
