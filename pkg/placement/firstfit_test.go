@@ -146,7 +146,7 @@ func TestRefusals(t *testing.T) {
 		"not divisible": {nested(), tpu(5), "NotDivisible: 5 pods cannot fill slices of 2 hosts (tpu-4x4)"},
 		"one pod":       {nested(), tpu(1), "NotDivisible: 1 pod cannot fill slices of 2 hosts (tpu-4x4)"},
 		"more slices": {nested(), tpu(8), `CountMismatch: 8 pods need 4 slices of 2 hosts (tpu-4x4): ` +
-			`ask for a larger slice or set the annotation berth.dev/slices: "4"`},
+			`ask for a larger slice or set the annotation berth.dev/slices: "4" on the pod template of the Job`},
 		"wrong slices": {nested(), slicesOf(tpu(8), 2), "CountMismatch: 8 pods need 4 slices of 2 hosts (tpu-4x4), and the annotation berth.dev/slices asks for 2"},
 		"no pods":      {nested(), tpu(0), "CountMismatch: there are 0 pods to place, at least 1 is needed"},
 		"no devices":   {gpus(), gpuGang(1, 0), "Unsupported: claim gpu, request r asks for 0 devices, at least 1 is needed"},
