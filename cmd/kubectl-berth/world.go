@@ -46,7 +46,11 @@ func (w *world) inspect() {
 		}
 	}
 	for _, p := range w.objects.AcceleratorPools {
-		if !selects[p.Name] {
+		overlaps := managed.Overlaps(p, w.Inventory.Pools())
+		for _, o := range overlaps {
+			w.warn("AcceleratorPool %s: %s", p.Name, o)
+		}
+		if !selects[p.Name] && len(overlaps) == 0 {
 			w.warn("AcceleratorPool %s selects no pool: no ResourceSlice of driver %s matches", p.Name, p.Spec.Driver)
 		}
 	}

@@ -25,13 +25,7 @@ func elect(o Options) (*leadership.Guard, *leadership.Lock, error) {
 	options.LeaseDuration = settings.LeaseDuration.Duration
 	guard := leadership.NewGuard(options)
 
-	// A connection of its own: renewals must not queue behind the controllers' requests, and a renewal that hangs must
-	// end early enough for another attempt.
-	connection := rest.AddUserAgent(rest.CopyConfig(o.REST), "leader-election")
-	connection.Timeout = max(time.Second, settings.RenewDeadline.Duration/2)
-	connection.RateLimiter = nil
-	connection.QPS, connection.Burst = 0, 0
-	leases, err := coordinationv1client.NewForConfig(connection)
+	leases, err := coordinationv1client.NewForConfig(leaseConnection(o.REST, settings.RenewDeadline.Duration))
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting for leader election: %w", err)
 	}
@@ -41,4 +35,16 @@ func elect(o Options) (*leadership.Guard, *leadership.Lock, error) {
 		LockConfig: resourcelock.ResourceLockConfig{Identity: guard.Term()},
 	}, guard)
 	return guard, lock, err
+}
+
+// leaseConnection is a connection of its own for the lease: renewals must not queue behind the controllers' requests, and
+// a renewal that hangs must end early enough for another attempt.
+func leaseConnection(base *rest.Config, renewDeadline time.Duration) *rest.Config {
+	connection := rest.AddUserAgent(rest.CopyConfig(base), "leader-election")
+	connection.Timeout = max(time.Second, renewDeadline/2)
+	// No limit: the retry period paces the requests. client-go takes a QPS of 0 for its default of 5; less than 0 means
+	// none.
+	connection.RateLimiter = nil
+	connection.QPS = -1
+	return connection
 }

@@ -48,7 +48,7 @@ func TestPoolProblems(t *testing.T) { // Scenarios 6, 8 and 24.
 		"older slices are ignored": {[]inventory.Published{counters("c", "cs"), devices("s", dev("x", h)), older(devices("o", dev("x", h), dev("x", h)))}, ""},
 		"newer slices replace": {[]inventory.Published{devices("s"), older(counters("c", "cs")), older(devices("o", dev("x", h)))},
 			"PoolIncomplete: pool d/p: 1 of 2 slices of generation 1 are published"},
-		"too many slices": {[]inventory.Published{of(1, devices("r")), of(1, devices("s"))}, "PoolIncomplete: pool d/p: 2 of 1 slices of generation 1 are published"},
+		"too many slices": {[]inventory.Published{of(1, devices("r")), of(1, devices("s"))}, "PoolInvalid: pool d/p: 2 slices of generation 1 are published, more than the 1 that they say there are"},
 		"mixed counts":    {[]inventory.Published{of(3, devices("s")), devices("r")}, "PoolInvalid: pool d/p: slices disagree on resourceSliceCount: r says 2, s says 3"},
 		"counters beside devices": {[]inventory.Published{counters("c", "cs"), func() inventory.Published {
 			p := counters("both", "other")

@@ -112,7 +112,10 @@ func (p *Pool) check(current []Published) *reason.Refusal {
 			return p.invalid("slices disagree on resourceSliceCount: %s says %d, %s says %d", first.Name, first.SliceCount, s.Name, s.SliceCount)
 		}
 	}
-	if len(current) > 0 && int64(len(current)) != current[0].SliceCount {
+	if len(current) > 0 && int64(len(current)) > current[0].SliceCount {
+		return p.invalid("%d slices of generation %d are published, more than the %d that they say there are", len(current), p.Generation, current[0].SliceCount)
+	}
+	if len(current) > 0 && int64(len(current)) < current[0].SliceCount {
 		return p.problem(reason.PoolIncomplete, "%d of %d slices of generation %d are published", len(current), current[0].SliceCount, p.Generation)
 	}
 	sets, setsIn, devicesIn := map[string]bool{}, map[string]string{}, map[string]string{}

@@ -36,7 +36,7 @@ func (s *search) prepare(p *plan) *reason.Refusal {
 		o, out := s.narrow(p, it)
 		s.options[it] = o
 		if len(o.all) < p.needed(it) {
-			return tooFew(it, p.needed(it), len(o.all), out)
+			return tooFew(it, p.needed(it), len(o.all), s.outright(p, out))
 		}
 	}
 	return s.checkTogether(p)

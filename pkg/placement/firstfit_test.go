@@ -130,6 +130,20 @@ func blockHost(s *site, name string, code reason.Code, detail string) *site {
 	return s
 }
 
+// chips has two hosts: a pair over both and a chip of each, which are the same hardware.
+func chips() *site {
+	return newSite("n0", "n1").device("pair", "p/pair", []string{"n0", "n1"}, "c0", "c1").
+		device("chip", "p/chip-0", []string{"n0"}, "c0").device("chip", "p/chip-1", []string{"n1"}, "c1")
+}
+
+// needs sets how many cores each pod of a gang asks for.
+func needs(g gang.Gang, cores int64) gang.Gang {
+	for i := range g.PodSets {
+		g.PodSets[i].Requests = map[string]int64{"cpu": cores * 1000}
+	}
+	return g
+}
+
 func TestRefusals(t *testing.T) {
 	gpus := func() *site {
 		return newSite("n1", "n2").device("gpu", "n1/g0", []string{"n1"}).device("gpu", "n1/g1", []string{"n1"}).device("gpu", "n2/g0", []string{"n2"})
@@ -146,7 +160,7 @@ func TestRefusals(t *testing.T) {
 		"not divisible": {nested(), tpu(5), "NotDivisible: 5 pods cannot fill slices of 2 hosts (tpu-4x4)"},
 		"one pod":       {nested(), tpu(1), "NotDivisible: 1 pod cannot fill slices of 2 hosts (tpu-4x4)"},
 		"more slices": {nested(), tpu(8), `CountMismatch: 8 pods need 4 slices of 2 hosts (tpu-4x4): ` +
-			`ask for a larger slice or set the annotation berth.dev/slices: "4"`},
+			`ask for a larger slice or set the annotation berth.dev/slices: "4" on the pod template of the Job`},
 		"wrong slices": {nested(), slicesOf(tpu(8), 2), "CountMismatch: 8 pods need 4 slices of 2 hosts (tpu-4x4), and the annotation berth.dev/slices asks for 2"},
 		"no pods":      {nested(), tpu(0), "CountMismatch: there are 0 pods to place, at least 1 is needed"},
 		"no devices":   {gpus(), gpuGang(1, 0), "Unsupported: claim gpu, request r asks for 0 devices, at least 1 is needed"},
@@ -178,6 +192,18 @@ func TestRefusals(t *testing.T) {
 			"NoFreeSlice: no tpu-4x4 is free: 1 of 4 is held by x/one; 3 are out of use: hosts node-0, node-2 (each is cordoned), host node-4 is not Ready"},
 		"companions apart": {newSite("n1", "n3").device("gpu", "n1/g", []string{"n1"}).device("nic", "nics/a", []string{"n3"}), gang.Gang{PodSets: []gang.PodSet{set(1, claim("gpu", one("gpu")), claim("nic", one("nic")))}},
 			"HostSetsDiffer: no nic stands on the hosts of a gpu: the devices of one pod must share its host"},
+		"two of one shape": {nested(), gang.Gang{PodSets: []gang.PodSet{set(2, claim("a", one("tpu-4x4")), claim("b", one("tpu-4x4")))}},
+			"HostSetsDiffer: claim a (tpu-4x4) and claim b (tpu-4x4) exclude each other: no set of hosts offers a pod both, even with nothing taken"},
+		"two of one shape in a claim": {nested(), gang.Gang{PodSets: []gang.PodSet{set(2, claim("a", gang.Request{Name: "r", Class: "tpu-4x4", Count: 1}, gang.Request{Name: "q", Class: "tpu-4x4", Count: 1}))}},
+			"HostSetsDiffer: claim a, request r (tpu-4x4) and claim a, request q (tpu-4x4) exclude each other: no set of hosts offers a pod both, even with nothing taken"},
+		"a part beside the whole": {chips(), gang.Gang{PodSets: []gang.PodSet{set(2, claim("a", one("pair")), claim("b", one("chip")))}},
+			"HostSetsDiffer: claim a (pair) and claim b (chip) exclude each other: no set of hosts offers a pod both, even with nothing taken"},
+		"two parts of one host": {chips(), gang.Gang{PodSets: []gang.PodSet{set(1, claim("a", one("chip")), claim("b", one("chip")))}},
+			"HostSetsDiffer: claim a (chip) and claim b (chip) exclude each other: no host offers a pod both, even with nothing taken"},
+		"too small": {nested(), needs(tpu(2), 1000), "HostUnusable: no tpu-4x4 is free: 4 of 4 are on hosts that the pods may not use: " +
+			"hosts node-0, node-1, node-2, node-3, node-4 and 3 more (each has 8 cpu in all, a pod needs 1000)"},
+		"too small and taken": {nested().with(func(l *ledger.Ledger) { l.Take(hold("x/big", "all")) }), needs(tpu(2), 9), "HostUnusable: no tpu-4x4 is free: 4 of 4 are on hosts that the pods may not use: " +
+			"hosts node-0, node-1, node-2, node-3, node-4 and 3 more (each has 8 cpu in all, a pod needs 9)"},
 		"free but not together": {gpus(), gpuGang(1, 3), "NoFreeSlice: devices are free, but not together: 0 pods find all their devices on one host, 1 is needed (gpu)"},
 		"pods on one host": {newSite("n1").device("gpu", "n1/a", []string{"n1"}).device("gpu", "n1/b", []string{"n1"}).device("gpu", "n1/c", []string{"n1"}), gpuGang(3, 1),
 			"HostsBusy: 2 pods find a device and room, 3 are needed: host n1 needs 12 cpu, has 8"},

@@ -185,7 +185,7 @@ func (it *item) misfit(set *gang.PodSet, slices int) *reason.Refusal {
 			return refuse(reason.CountMismatch, "%s need %s, and the annotation berth.dev/slices asks for %d",
 				counted(set.Count, "pod"), shape, slices)
 		}
-		return refuse(reason.CountMismatch, "%s need %s: ask for a larger slice or set the annotation berth.dev/slices: %q",
+		return refuse(reason.CountMismatch, "%s need %s: ask for a larger slice or set the annotation berth.dev/slices: %q on the pod template of the Job",
 			counted(set.Count, "pod"), shape, strconv.Itoa(need))
 	}
 	return refuse(reason.NotDivisible, "%s cannot fill slices of %s (%s)", counted(set.Count, "pod"), spans(it.class), it.class.Name)

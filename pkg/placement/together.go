@@ -45,6 +45,9 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 	if seats >= p.set.Count {
 		return s.checkDomains(p)
 	}
+	if why := s.never(p); why != nil {
+		return why
+	}
 	if tight != nil {
 		tight.Message = clamp(fmt.Sprintf("%s find a device and room, %d %s needed: %s", counted(seats, "pod"), p.set.Count, are(p.set.Count), tight.Message))
 		return tight
@@ -97,10 +100,13 @@ func key(it *item, d *inventory.Device) string {
 	return d.Hosts[0]
 }
 
-// notTogether is the refusal after a search: each need can be met by itself.
+// notTogether is the refusal after a search: each need can be met by itself. What could never be met is said first.
 func (s *search) notTogether() *reason.Refusal {
 	var needs []string
 	for _, p := range s.plans {
+		if why := s.never(p); why != nil {
+			return why
+		}
 		prefix := ""
 		if len(s.plans) > 1 {
 			prefix = "pod set " + p.set.Name + " "

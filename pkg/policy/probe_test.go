@@ -199,6 +199,16 @@ func TestProbeWithoutPolicies(t *testing.T) {
 		"reserved for Berth. Choose another name." {
 		t.Error(got)
 	}
+	installed := &admissionv1.ValidatingAdmissionPolicy{}
+	must(t, w.admin.Get(ctx, client.ObjectKey{Name: policy.Claims}, installed))
+	found, strange := policy.Stranger(ctx, other, installed)
+	if want := "berth-claims is Unclear: this controller runs as user system:serviceaccount:berth-system:another, and the policy was installed for " +
+		"system:serviceaccount:berth-system:berth-controller: run it as that service account"; !strange || found.String() != want {
+		t.Errorf("%v %v", strange, found)
+	}
+	if found, strange := policy.Stranger(ctx, w.berth, installed); strange {
+		t.Error(found)
+	}
 	t.Log("and the canaries cannot even be made")
 	must(t, w.admin.DeleteAllOf(ctx, &resourcev1.ResourceClaim{}, client.InNamespace("berth-system")))
 	got = policy.Probe(ctx, other, "berth-system", nil).Findings[0]

@@ -14,7 +14,7 @@ const (
 	HostsBusy Code = "HostsBusy"
 	// HostMissing: a host that the device names does not exist as a Node.
 	HostMissing Code = "HostMissing"
-	// HostUnusable: a host is not Ready, cordoned, tainted or does not match the pods.
+	// HostUnusable: a host is not Ready, cordoned, tainted, does not match the pods or is too small for one of them.
 	HostUnusable Code = "HostUnusable"
 	// DeviceTainted: every device of the shape, or a part of it, carries a taint that the claim does not tolerate.
 	DeviceTainted Code = "DeviceTainted"
@@ -26,6 +26,8 @@ const (
 	WaitingTurn Code = "WaitingTurn"
 	// Contended: another reservation took the device between decision and allocation.
 	Contended Code = "Contended"
+	// TooManyChecks: more than one AdmissionCheck of Berth applies to the Workload.
+	TooManyChecks Code = "TooManyChecks"
 	// ClaimMissing: a ResourceClaimTemplate that the pods name does not exist (yet).
 	ClaimMissing Code = "ClaimMissing"
 	// TemplateReplaced: a ResourceClaimTemplate is not the one that Kueue charged for, or that was decided on.
@@ -59,7 +61,7 @@ const (
 	TooManyPods Code = "TooManyPods"
 	// TooManyClaims: a pod has more claims than the pod policy can swap (8).
 	TooManyClaims Code = "TooManyClaims"
-	// HostSetsDiffer: the devices of one pod do not stand on the same host.
+	// HostSetsDiffer: the devices of one pod do not stand on the same host, or exclude each other there.
 	HostSetsDiffer Code = "HostSetsDiffer"
 	// Unsupported: the request uses something that Berth does not reserve; the message names it.
 	Unsupported Code = "Unsupported"

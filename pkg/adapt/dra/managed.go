@@ -14,14 +14,17 @@ type Managed struct {
 	byDriver map[string][]*berth.AcceleratorPool
 }
 
-// NewManaged indexes AcceleratorPools. Of several that select the same DRA pool the first by name counts.
+// NewManaged indexes AcceleratorPools. Of several that select the same DRA pool the oldest counts, and of equally old ones
+// the first by name: what is created later takes no hardware away from a gang that stands on it.
 func NewManaged(pools []*berth.AcceleratorPool) Managed {
 	m := Managed{byDriver: map[string][]*berth.AcceleratorPool{}}
 	for _, p := range pools {
 		m.byDriver[p.Spec.Driver] = append(m.byDriver[p.Spec.Driver], p)
 	}
 	for _, list := range m.byDriver {
-		slices.SortFunc(list, func(a, b *berth.AcceleratorPool) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(list, func(a, b *berth.AcceleratorPool) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		})
 	}
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -20,11 +21,32 @@ func wantedSlices(ps *kueue.PodSet) (int, *reason.Refusal) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 {
+	// Atoi takes a sign and leading zeros, which no other number of a manifest may have.
+	if err != nil || n < 1 || strconv.Itoa(n) != value {
 		return 0, &reason.Refusal{Code: reason.NotDivisible, Message: fmt.Sprintf(
-			"annotation %s is %q: it must be a whole number of slices, 1 or more", berth.AnnotationSlices, value)}
+			"annotation %s is %q: it must be a whole number of slices, 1 or more, in plain digits", berth.AnnotationSlices, value)}
 	}
 	return n, nil
+}
+
+// misplacedSlices refuses a Job that asks for slices where nobody looks: Kueue copies the pod template into the Workload,
+// and a Workload of several pod sets has a number for each. "1" asks for nothing else than what is done anyway.
+func misplacedSlices(wl *kueue.Workload, job *batchv1.Job) *reason.Refusal {
+	if job == nil {
+		return nil
+	}
+	value, asked := job.Annotations[berth.AnnotationSlices]
+	if !asked || value == "1" {
+		return nil
+	}
+	for i := range wl.Spec.PodSets {
+		if _, placed := wl.Spec.PodSets[i].Template.Annotations[berth.AnnotationSlices]; placed {
+			return nil
+		}
+	}
+	return &reason.Refusal{Code: reason.CountMismatch, Message: fmt.Sprintf(
+		"annotation %s: %q stands on the Job itself, where it has no effect: set it on the Job's pod template (spec.template.metadata.annotations)",
+		berth.AnnotationSlices, value)}
 }
 
 // wantedInterconnect is what the pod set says about it; nothing is a preference.

@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,10 @@ type Answer struct {
 	PodSetUpdates []kueue.PodSetUpdate
 	// Message of the check and of the condition.
 	Message string
+	// Beside are Berth's other checks on the Workload. They stay as they are, or say the same where ForAll is set. They
+	// belong to the answer because a server-side apply without them would take away what a former one said on them.
+	Beside []kueue.AdmissionCheckReference
+	ForAll bool
 	// Reserved is the status of GangReserved, Reason its reason. An empty Reason leaves the condition out.
 	Reserved bool
 	Reason   string
@@ -53,8 +58,8 @@ func Refused(check kueue.AdmissionCheckReference, state kueue.CheckState, why *r
 
 // Given reports whether the Workload says so already.
 func (a Answer) Given(wl *kueue.Workload) bool {
-	if a.State != "" {
-		have := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, a.Check)
+	for _, check := range a.changes() {
+		have := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, check)
 		if have == nil || have.State != a.State || have.Message != a.message() ||
 			!equality.Semantic.DeepEqual(have.PodSetUpdates, a.PodSetUpdates) {
 			return false
@@ -73,9 +78,7 @@ func Write(ctx context.Context, c client.Client, wl *kueue.Workload, a Answer, n
 	before := wl.DeepCopy()
 	return workload.PatchStatus(ctx, c, wl, fieldManager, func(patch *kueue.Workload) (bool, error) {
 		// Server-side apply drops what a manager no longer sends, so both parts are always sent.
-		if state := a.checkState(before, now); state != nil {
-			patch.Status.AdmissionChecks = []kueue.AdmissionCheckState{*state}
-		}
+		patch.Status.AdmissionChecks = a.checkStates(before, now)
 		if a.Reason != "" {
 			patch.Status.Conditions = []metav1.Condition{a.condition(before, now)}
 		} else if kept := apimeta.FindStatusCondition(before.Status.Conditions, berth.ConditionGangReserved); kept != nil {
@@ -85,13 +88,36 @@ func Write(ctx context.Context, c client.Client, wl *kueue.Workload, a Answer, n
 	})
 }
 
-func (a Answer) checkState(wl *kueue.Workload, now time.Time) *kueue.AdmissionCheckState {
-	have := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, a.Check)
-	if a.State == "" {
-		return have
+// changes are the checks that the answer says something new on.
+func (a Answer) changes() []kueue.AdmissionCheckReference {
+	switch {
+	case a.State == "":
+		return nil
+	case a.ForAll:
+		return append([]kueue.AdmissionCheckReference{a.Check}, a.Beside...)
+	default:
+		return []kueue.AdmissionCheckReference{a.Check}
 	}
-	state := &kueue.AdmissionCheckState{
-		Name: a.Check, State: a.State, Message: a.message(), PodSetUpdates: a.PodSetUpdates,
+}
+
+// checkStates are all checks of Berth on the Workload.
+func (a Answer) checkStates(wl *kueue.Workload, now time.Time) []kueue.AdmissionCheckState {
+	var states []kueue.AdmissionCheckState
+	changes := a.changes()
+	for _, check := range append([]kueue.AdmissionCheckReference{a.Check}, a.Beside...) {
+		if slices.Contains(changes, check) {
+			states = append(states, a.checkState(wl, check, now))
+		} else if have := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, check); have != nil {
+			states = append(states, *have)
+		}
+	}
+	return states
+}
+
+func (a Answer) checkState(wl *kueue.Workload, check kueue.AdmissionCheckReference, now time.Time) kueue.AdmissionCheckState {
+	have := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, check)
+	state := kueue.AdmissionCheckState{
+		Name: check, State: a.State, Message: a.message(), PodSetUpdates: a.PodSetUpdates,
 		LastTransitionTime: metav1.NewTime(now),
 	}
 	if have != nil {

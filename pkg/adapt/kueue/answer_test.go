@@ -366,3 +366,39 @@ func TestEpochIsStable(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is said on one of Berth's checks, the others stay part of what is applied: a server-side apply without them
+// would take their state away.
+func TestOtherChecksOfBerth(t *testing.T) {
+	wl := workload().Workload
+	second := kueue.AdmissionCheckState{Name: "berth2", State: kueue.CheckStatePending, Message: "said before", LastTransitionTime: metav1.NewTime(kueuetest.Start)}
+	foreign := kueue.AdmissionCheckState{Name: "other", State: kueue.CheckStatePending}
+	wl.Status.AdmissionChecks = append(wl.Status.AdmissionChecks, second, foreign)
+	a := ready()
+	a.Beside = []kueue.AdmissionCheckReference{"berth2", "gone"}
+	got := sent(t, wl.DeepCopy(), a).Status.AdmissionChecks
+	if len(got) != 2 || got[0].Name != kueuetest.Check || got[0].State != kueue.CheckStateReady {
+		t.Fatalf("%+v", got)
+	}
+	if diff := cmp.Diff(second, got[1]); diff != "" {
+		t.Error(diff)
+	}
+	all := adaptkueue.Refused(kueuetest.Check, kueue.CheckStatePending, &reason.Refusal{Code: reason.TooManyChecks, Message: "both"})
+	all.Beside, all.ForAll = []kueue.AdmissionCheckReference{"berth2"}, true
+	if all.Given(wl) {
+		t.Error("given before it was written")
+	}
+	said := say(t, wl, all)
+	for _, state := range said.Status.AdmissionChecks {
+		if state.Message != "both" || state.State != kueue.CheckStatePending || !state.LastTransitionTime.Time.Equal(kueuetest.Start) {
+			t.Errorf("%+v", state)
+		}
+	}
+	if len(said.Status.AdmissionChecks) != 2 || !all.Given(said) {
+		t.Errorf("it does not count as given: %+v", said.Status.AdmissionChecks)
+	}
+	said.Status.AdmissionChecks[1].Message = "something else"
+	if all.Given(said) {
+		t.Error("given although one check says something else")
+	}
+}

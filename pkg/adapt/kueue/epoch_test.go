@@ -65,7 +65,8 @@ func TestTakenBackReadyEndsTheEpoch(t *testing.T) {
 	before := Epoch(wl, "berth")
 	state := func(a Answer) *kueue.AdmissionCheckState {
 		a.Check = "berth"
-		return a.checkState(wl, time.Unix(1, 0))
+		state := a.checkState(wl, a.Check, time.Unix(1, 0))
+		return &state
 	}
 	if again := state(Answer{State: kueue.CheckStateReady, Message: "other words"}); again.RetryCount != nil {
 		t.Errorf("Ready again counts: %d", *again.RetryCount)

@@ -85,6 +85,9 @@ func Read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 	}
 	owner, refusal := jobs.OwnerOf(wl, in.Job)
 	req.Owner = owner
+	if refusal == nil {
+		refusal = misplacedSlices(wl, in.Job(wl.Namespace, owner.Name))
+	}
 	return req, refusal
 }
 

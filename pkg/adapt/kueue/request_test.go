@@ -156,9 +156,19 @@ func TestReadRefusals(t *testing.T) {
 			r.wl.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "other", Count: 1}}
 		}, "CountMismatch: pod set main has 4 pods and Kueue admitted 3: a slice is whole"},
 
-		{"slices in words", annotate(berth.AnnotationSlices, "two"), `NotDivisible: annotation berth.dev/slices is "two": it must be a whole number of slices, 1 or more`},
-		{"no slices", annotate(berth.AnnotationSlices, "0"), `NotDivisible: annotation berth.dev/slices is "0": it must be a whole number of slices, 1 or more`},
-		{"half a slice", annotate(berth.AnnotationSlices, "0.5"), `NotDivisible: annotation berth.dev/slices is "0.5": it must be a whole number of slices, 1 or more`},
+		{"slices in words", annotate(berth.AnnotationSlices, "two"), `NotDivisible: annotation berth.dev/slices is "two": it must be a whole number of slices, 1 or more, in plain digits`},
+		{"no slices", annotate(berth.AnnotationSlices, "0"), `NotDivisible: annotation berth.dev/slices is "0": it must be a whole number of slices, 1 or more, in plain digits`},
+		{"slices with a sign", annotate(berth.AnnotationSlices, "+2"), `NotDivisible: annotation berth.dev/slices is "+2": it must be a whole number of slices, 1 or more, in plain digits`},
+		{"slices with a zero", annotate(berth.AnnotationSlices, "02"), `NotDivisible: annotation berth.dev/slices is "02": it must be a whole number of slices, 1 or more, in plain digits`},
+		{"half a slice", annotate(berth.AnnotationSlices, "0.5"), `NotDivisible: annotation berth.dev/slices is "0.5": it must be a whole number of slices, 1 or more, in plain digits`},
+
+		{"slices on the Job itself", func(r *request) { r.job.Annotations = map[string]string{berth.AnnotationSlices: "2"} },
+			`CountMismatch: annotation berth.dev/slices: "2" stands on the Job itself, where it has no effect: set it on the Job's pod template (spec.template.metadata.annotations)`},
+		{"one slice on the Job itself", func(r *request) { r.job.Annotations = map[string]string{berth.AnnotationSlices: "1"} }, ""},
+		{"slices on both", func(r *request) {
+			r.job.Annotations = map[string]string{berth.AnnotationSlices: "2"}
+			annotate(berth.AnnotationSlices, "1")(r)
+		}, ""},
 
 		{"an interconnect of another word", annotate(berth.AnnotationInterconnect, "Required"), `Unsupported: annotation berth.dev/interconnect is "Required": it must be required or preferred`},
 		{"an interconnect of no word", annotate(berth.AnnotationInterconnect, ""), `Unsupported: annotation berth.dev/interconnect is "": it must be required or preferred`},

@@ -64,6 +64,7 @@ type AcceleratorPoolSpec struct {
 	// numeric order. Empty: by host name in natural order (node-2 before node-10).
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="rankLabel must be the key of a node label, for example example.com/position or position"
 	RankLabel string `json:"rankLabel,omitempty"`
 
 	// interconnect names what ties hosts or devices into domains, such as racks. A pod set that takes several devices gets
@@ -76,12 +77,13 @@ type AcceleratorPoolSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.names) && size(self.names) > 0) || (has(self.prefixes) && size(self.prefixes) > 0)",message="poolSelector needs names or prefixes; leave it out to select every pool of the driver"
 type PoolSelector struct {
-	// names are exact pool names.
+	// names are exact pool names. A pool's name is one or more DNS subdomains, separated by slashes.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a pool name is one or more DNS subdomains in lower case, separated by slashes, as in ResourceSlice.spec.pool.name"
 	Names []string `json:"names,omitempty"`
 
 	// prefixes are beginnings of pool names.
@@ -90,6 +92,7 @@ type PoolSelector struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-a-z0-9]*)?$')",message="no pool name begins like this: a pool name is one or more DNS subdomains in lower case, separated by slashes"
 	Prefixes []string `json:"prefixes,omitempty"`
 }
 
@@ -123,6 +126,7 @@ type Interconnect struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="nodeLabel must be the key of a node label, for example example.com/cube or cube"
 	NodeLabel string `json:"nodeLabel,omitempty"`
 
 	// deviceAttribute is a qualified device attribute, for example tpu.example.com/cube; devices with the same value are

@@ -54,6 +54,9 @@ func decide(v *view, placer placement.Placer) steps {
 	var entries []line.Entry
 	for _, wl := range v.snapshot.Workloads {
 		check := v.checks.Of(wl)
+		if v.several(wl, check, &s) {
+			continue
+		}
 		v.stale(wl, check, &s)
 		if !adaptkueue.Wants(wl, check) {
 			continue
@@ -158,7 +161,7 @@ func (v *view) stale(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *st
 	if workload.IsAdmitted(wl) {
 		state = kueue.CheckStateRetry
 	}
-	s.answer(wl, adaptkueue.Refused(check.Name, state, why))
+	v.answer(wl, adaptkueue.Refused(check.Name, state, why), s)
 }
 
 // refuse tells a Workload why it waits; for ever, unless the refusal is final or the configuration limits the wait.
@@ -180,11 +183,11 @@ func (v *view) refuse(wl *kueue.Workload, check *kueue.AdmissionCheckState, why 
 			s.due(left)
 		}
 	}
-	s.answer(wl, adaptkueue.Refused(check.Name, state, why))
+	v.answer(wl, adaptkueue.Refused(check.Name, state, why), s)
 }
 
-func (s *steps) answer(wl *kueue.Workload, a adaptkueue.Answer) {
-	if !a.Given(wl) {
+func (v *view) answer(wl *kueue.Workload, a adaptkueue.Answer, s *steps) {
+	if a.Beside = v.checks.Beside(wl, a.Check); !a.Given(wl) {
 		s.answers = append(s.answers, answer{wl, a})
 	}
 }

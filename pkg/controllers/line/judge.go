@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	"github.com/berth-dev/berth/pkg/adapt/jobs"
@@ -30,11 +31,19 @@ func (r *reconciler) judge(v *view) {
 			pods[key] = append(pods[key], p)
 		}
 	}
+	workloads := map[types.UID]*kueue.Workload{}
+	for _, wl := range v.snapshot.Workloads {
+		workloads[wl.UID] = wl
+	}
 	for key, res := range v.reservations {
 		if res.Status.Phase == berth.PhaseReleasing {
 			continue
 		}
-		r.Board.Set(key, verdict.Hardware, newJudgement(v, res, nodesByName, pods[key]).lost())
+		lost := v.unclearFor(res, workloads)
+		if lost == nil {
+			lost = newJudgement(v, res, nodesByName, pods[key]).lost()
+		}
+		r.Board.Set(key, verdict.Hardware, lost)
 	}
 }
 

@@ -27,7 +27,7 @@ func (v *view) unmanaged(wl *kueue.Workload, check *kueue.AdmissionCheckState, s
 		// What stands there speaks of something that the gang no longer waits for.
 		a.Reason = adaptkueue.ReasonIgnored
 	}
-	s.answer(wl, a)
+	v.answer(wl, a, s)
 	return nil
 }
 

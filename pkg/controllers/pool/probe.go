@@ -59,7 +59,7 @@ func (r *reconciler) probe(ctx context.Context, s *snapshot.Snapshot, now time.T
 		if fence != p.fence {
 			p.fence, p.changed = fence, now
 		}
-		report, err := r.withhold(ctx, s, policy.Probe(ctx, r.Prober, r.Namespace, pools(s)), fence)
+		report, err := r.withhold(ctx, s, r.introduce(ctx, policy.Probe(ctx, r.Prober, r.Namespace, pools(s))), fence)
 		if err != nil {
 			return 0, err
 		}
@@ -67,6 +67,19 @@ func (r *reconciler) probe(ctx context.Context, s *snapshot.Snapshot, now time.T
 		r.Fence.observe(p.report, s.AcceleratorPools, now)
 	}
 	return p.due(fence, now), nil
+}
+
+// introduce puts first who this process is, where policies that are not in force were installed for another user: what
+// they then say of each of its writes only follows from that.
+func (r *reconciler) introduce(ctx context.Context, report policy.Report) policy.Report {
+	installed := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	if report.PoliciesErr() == nil || r.Client.Get(ctx, client.ObjectKey{Name: policy.Claims}, installed) != nil {
+		return report
+	}
+	if finding, strange := policy.Stranger(ctx, r.Prober, installed); strange {
+		report.Findings = slices.Insert(slices.Clone(report.Findings), 0, finding)
+	}
+	return report
 }
 
 // fenceOf names the versions of everything that the fence is made of.

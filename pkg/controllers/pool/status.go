@@ -81,25 +81,11 @@ func describe(p *berth.AcceleratorPool, v *view) berth.AcceleratorPoolStatus {
 		}
 		apimeta.SetStatusCondition(&status.Conditions, c)
 	}
-	ready, why, message := readiness(status)
+	ready, why, message := readiness(status, managed.Overlaps(p, v.world.Inventory.Pools()), unusableHosts(v, hosts))
 	set(berth.PoolReady, ready, why, message)
 	fenced, why, message := fencedness(p, status, overdrawn(v, mine), v)
 	set(berth.PoolFenced, fenced, why, message)
 	return status
-}
-
-func readiness(s berth.AcceleratorPoolStatus) (bool, string, string) {
-	switch {
-	case s.Pools.Total == 0:
-		return false, "NoPools", "no ResourceSlice of the driver matches: is the driver running, and is its name spelled the same?"
-	case s.Pools.Usable < s.Pools.Total:
-		worst := s.WorstPools[0]
-		return false, worst.Reason, fmt.Sprintf("%d of %d pools cannot be used: %s", s.Pools.Total-s.Pools.Usable, s.Pools.Total, worst.Message)
-	case s.Pools.Total == 1:
-		return true, "Complete", "1 pool is complete and valid"
-	default:
-		return true, "Complete", fmt.Sprintf("%d pools are complete and valid", s.Pools.Total)
-	}
 }
 
 // fencedness lists who holds devices already, and who could get past the scheduler's taint, before it says Fenced.

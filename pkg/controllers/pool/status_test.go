@@ -3,6 +3,7 @@ package pool
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -153,12 +154,31 @@ func TestReadyCondition(t *testing.T) {
 		worst  []berth.PoolProblem
 	}{
 		{"no driver", func(s *snapshot.Snapshot) { s.ResourceSlices = nil }, "False NoPools: no ResourceSlice of the driver matches: is the driver running, and is its name spelled the same?", nil},
-		{"incomplete", func(s *snapshot.Snapshot) { s.ResourceSlices = s.ResourceSlices[:1] }, "False PoolIncomplete: 1 of 1 pools cannot be used: pool tpu.example.com/pod-a: 1 of 2 slices of generation 1 are published", []berth.PoolProblem{
+		{"incomplete", func(s *snapshot.Snapshot) { s.ResourceSlices = s.ResourceSlices[:1] }, "False PoolIncomplete: 1 of 1 pool cannot be used: pool tpu.example.com/pod-a: 1 of 2 slices of generation 1 are published", []berth.PoolProblem{
 			{Name: "pod-a", Reason: "PoolIncomplete", Message: "pool tpu.example.com/pod-a: 1 of 2 slices of generation 1 are published"},
 		}},
 		{"two pools", func(s *snapshot.Snapshot) {
 			s.ResourceSlices = append(s.ResourceSlices, dratest.NewSlice("b", driver, "pod-b").Device(dratest.NewDevice("d", "1").On("h0")).ResourceSlice)
 		}, "True Complete: 2 pools are complete and valid", nil},
+		{"too many slices", func(s *snapshot.Snapshot) {
+			for _, slice := range s.ResourceSlices {
+				slice.Spec.Pool.ResourceSliceCount = 1
+			}
+		}, "False PoolInvalid: 1 of 1 pool cannot be used: pool tpu.example.com/pod-a: 2 slices of generation 1 are published, more than the 1 that they say there are", []berth.PoolProblem{
+			{Name: "pod-a", Reason: "PoolInvalid", Message: "pool tpu.example.com/pod-a: 2 slices of generation 1 are published, more than the 1 that they say there are"},
+		}},
+		{"no Nodes", func(s *snapshot.Snapshot) { s.Nodes = nil }, "True Complete: 1 pool is complete and valid; no host is usable: 4 HostMissing", nil},
+		{"some Nodes", func(s *snapshot.Snapshot) {
+			s.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
+			s.Nodes = s.Nodes[:2]
+		}, "True Complete: 1 pool is complete and valid; 3 of 4 hosts are not usable: 2 HostMissing, 1 HostUnusable", nil},
+		{"one Node", func(s *snapshot.Snapshot) { s.Nodes = s.Nodes[1:] }, "True Complete: 1 pool is complete and valid; 1 of 4 hosts is not usable: 1 HostMissing", nil},
+		{"an older one manages everything", func(s *snapshot.Snapshot) { s.AcceleratorPools = append(s.AcceleratorPools, older("z")) },
+			"False Overlap: nothing is left for this one: DRA pool pod-a is managed by AcceleratorPool z, which is older", nil},
+		{"an older one manages a part", func(s *snapshot.Snapshot) {
+			s.AcceleratorPools = append(s.AcceleratorPools, older("z", "pod-b"))
+			s.ResourceSlices = append(s.ResourceSlices, dratest.NewSlice("b", driver, "pod-b").Device(dratest.NewDevice("d", "1").On("h0")).ResourceSlice)
+		}, "True Complete: 1 pool is complete and valid; DRA pool pod-b is managed by AcceleratorPool z, which is older", nil},
 		{"one of two", func(s *snapshot.Snapshot) {
 			s.ResourceSlices = append(s.ResourceSlices, dratest.NewSlice("b", driver, "pod-b").Of(3).Device(dratest.NewDevice("d", "1").On("h0")).ResourceSlice)
 		}, "False PoolIncomplete: 1 of 2 pools cannot be used: pool tpu.example.com/pod-b: 1 of 3 slices of generation 1 are published", []berth.PoolProblem{
@@ -254,14 +274,34 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// Of two AcceleratorPools that select the same DRA pool one counts it.
-func TestPoolsAreCountedOnce(t *testing.T) {
+// older is an AcceleratorPool from before the site's own, for all DRA pools or for some.
+func older(name string, pools ...string) *berth.AcceleratorPool {
+	p := dratest.Pool(driver)
+	p.Name, p.CreationTimestamp = name, metav1.NewTime(time.Time{}.Add(-time.Hour))
+	if len(pools) > 0 {
+		p.Spec.PoolSelector = &berth.PoolSelector{Names: pools}
+	}
+	return p
+}
+
+// A second AcceleratorPool for the same DRA pool changes nothing for the first, whatever it is called.
+func TestTheFirstKeepsItsCounts(t *testing.T) {
 	s := site()
+	s.AcceleratorPools[0].CreationTimestamp = metav1.NewTime(start)
+	s.ResourceClaims = []*resourcev1.ResourceClaim{dratest.Claim("x", "a", dratest.Result(driver, "pod-a", "pair-0"))}
+	alone := describe(s.AcceleratorPools[0], lookAt(s))
 	second := dratest.Pool(driver)
-	second.Name = "a-second"
+	second.Name, second.CreationTimestamp, second.Spec.Fence = "a-second", metav1.NewTime(start.Add(time.Minute)), berth.FenceObserve
 	s.AcceleratorPools = append(s.AcceleratorPools, second)
 	v := lookAt(s)
-	if got := describe(second, v).Pools.Total + describe(s.AcceleratorPools[0], v).Pools.Total; got != 1 {
-		t.Errorf("counted %d times", got)
+	if diff := cmp.Diff(alone, describe(s.AcceleratorPools[0], v)); diff != "" {
+		t.Error(diff)
+	}
+	got := describe(second, v)
+	if c, want := condition(got, berth.PoolReady), "False Overlap: nothing is left for this one: DRA pool pod-a is managed by AcceleratorPool "+driver+", which is older"; c != want {
+		t.Errorf("\n got %s\nwant %s", c, want)
+	}
+	if got.Pools.Total != 0 || got.Hosts != (berth.HostCounts{}) || len(got.Shapes)+len(got.Holders) > 0 {
+		t.Errorf("it counts what is not its own: %+v", got)
 	}
 }

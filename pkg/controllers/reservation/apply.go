@@ -89,6 +89,9 @@ func (r *reconciler) answer(ctx context.Context, g *gathered, a adaptkueue.Answe
 	if a.Given(g.workload) {
 		return nil
 	}
+	if err := r.beside(ctx, g, &a); err != nil {
+		return err
+	}
 	if err := adaptkueue.Write(ctx, r.Client, g.workload, a, r.Now()); err != nil {
 		return err
 	}
@@ -97,6 +100,23 @@ func (r *reconciler) answer(ctx context.Context, g *gathered, a adaptkueue.Answe
 		kind = corev1.EventTypeWarning
 	}
 	r.Recorder.Eventf(g.workload, g.res, kind, a.Reason, "Reserving", "%s", a.Message)
+	return nil
+}
+
+// beside adds Berth's other checks on the Workload. There is one almost always, and then nothing is read.
+func (r *reconciler) beside(ctx context.Context, g *gathered, a *adaptkueue.Answer) error {
+	if len(g.workload.Status.AdmissionChecks) < 2 {
+		return nil
+	}
+	var list kueue.AdmissionCheckList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return err
+	}
+	checks := make([]*kueue.AdmissionCheck, 0, len(list.Items))
+	for i := range list.Items {
+		checks = append(checks, &list.Items[i])
+	}
+	a.Beside = adaptkueue.OurChecks(checks).Beside(g.workload, a.Check)
 	return nil
 }
 

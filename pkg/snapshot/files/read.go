@@ -161,6 +161,7 @@ func (r *reader) object(value map[string]any, at string, k kind) {
 	before := len(r.faults)
 	checker{r.fault}.check(value, k.typ, at)
 	if len(r.faults) > before {
+		r.named(value, at, k)
 		return
 	}
 	raw, err := json.Marshal(value)
@@ -181,6 +182,18 @@ func (r *reader) object(value map[string]any, at string, k kind) {
 		r.required(decoded, at)
 		k.add(r.objects, decoded)
 	}
+}
+
+// named looks at the name of an object that has other faults, so that a second one of that name is told in the same run.
+func (r *reader) named(value map[string]any, at string, k kind) {
+	metadata, _ := value["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	namespace, given := metadata["namespace"]
+	text, ok := namespace.(string)
+	if name == "" || given && namespace != nil && !ok {
+		return
+	}
+	r.name(&metav1.ObjectMeta{Name: name, Namespace: text}, at, k)
 }
 
 // name gives the object the identity that it would have in a cluster, and refuses a second object of the same one.

@@ -36,7 +36,7 @@ func TestScenario20_CountsThatFitNoSlice(t *testing.T) {
 	}{
 		{scene.Gang("five", quad, 5), "NotDivisible: 5 pods cannot fill slices of 4 hosts (rack-4)"},
 		{scene.Gang("eight", quad, 8), "CountMismatch: 8 pods need 2 slices of 4 hosts (rack-4): " +
-			`ask for a larger slice or set the annotation berth.dev/slices: "2"`},
+			`ask for a larger slice or set the annotation berth.dev/slices: "2" on the pod template of the Job`},
 		{scene.Gang("thirds", quad, 8, func(j *batchv1.Job) {
 			j.Spec.Template.Annotations = map[string]string{berth.AnnotationSlices: "3"}
 		}), "CountMismatch: 8 pods need 2 slices of 4 hosts (rack-4), and the annotation berth.dev/slices asks for 3"},

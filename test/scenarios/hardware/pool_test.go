@@ -93,7 +93,7 @@ func TestScenario06_NewGenerationPublishedSliceBySlice(t *testing.T) {
 	r.awaitCondition(berth.PoolReady, "True Complete: 1 pool is complete and valid")
 
 	r.Create(r.counters(2, 3))
-	r.awaitCondition(berth.PoolReady, "False PoolIncomplete: 1 of 1 pools cannot be used: "+
+	r.awaitCondition(berth.PoolReady, "False PoolIncomplete: 1 of 1 pool cannot be used: "+
 		"pool slowly.rack.example.com/slowly: 1 of 3 slices of generation 2 are published")
 	job := s.Submit(scene.Gang("gang", quad, 4))
 	s.AwaitReserved(job, "False PoolIncomplete: no rack-4 is published: "+

@@ -128,7 +128,7 @@ func TestScenario39_ScaledWhileRunning(t *testing.T) {
 	s.must(s.Client.Patch(t.Context(), job, patch), "scaling the Job")
 	s.awaitGone(first)
 	s.AwaitReserved(job, `False CountMismatch: 8 pods need 2 slices of 4 hosts (tpu-4x4): `+
-		`ask for a larger slice or set the annotation berth.dev/slices: "2"`)
+		`ask for a larger slice or set the annotation berth.dev/slices: "2" on the pod template of the Job`)
 	bound, err := s.Cluster.Writes(t.Context(), func(w cluster.Write) bool {
 		return w.Namespace == s.Namespace && w.Verb == "create" && w.Resource == "pods/binding" && w.Code < 300
 	})
