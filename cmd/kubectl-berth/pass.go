@@ -143,16 +143,15 @@ func (w *world) inLine(waiting []outcome) []outcome {
 	for i, at := range queuedAt(waiting) {
 		o := waiting[i]
 		entries = append(entries, line.Entry{
-			Gang: o.gang, Queue: w.queues.QueueOf(o.workload), Priority: w.queues.PriorityOf(o.workload), QueuedAt: at,
+			Gang: o.gang, Owner: o.title(), Queue: w.queues.QueueOf(o.workload), Priority: w.queues.PriorityOf(o.workload),
+			QueuedAt: at, NoTarget: true,
 		})
 	}
-	take := func(e line.Entry, d placement.Decision) { byUID[e.Gang.UID] = w.settle(byUID[e.Gang.UID], d) }
-	var out []outcome
-	for _, result := range line.Pass(entries, w.hostsHeld(), w.World, w.placer, take) {
-		o := byUID[result.Entry.Gang.UID]
-		if !result.Decision.Fits() {
-			o = w.settle(o, result.Decision)
-		}
+	result := line.Pass(line.Input{World: w.World, Placer: w.placer, Waiting: entries, Held: w.hostsHeld()})
+	out := make([]outcome, 0, len(result.Outcomes))
+	for _, got := range result.Outcomes {
+		o := byUID[got.Entry.Gang.UID]
+		o.report = o.report.Decide(got.Decision, w.Inventory)
 		out = append(out, o)
 	}
 	return out

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
@@ -17,7 +19,7 @@ import (
 // entry is a gang of one host, queued at a minute.
 func entry(queue, name string, minute int) line.Entry {
 	return line.Entry{
-		Gang:  gang.Gang{Key: gang.Key{Namespace: "ml", Name: name}, PodSets: []gang.PodSet{{Name: "main", Count: 1}}},
+		Gang:  gang.Gang{Key: gang.Key{Namespace: "ml", Name: name}, UID: name, PodSets: []gang.PodSet{{Name: "main", Count: 1}}},
 		Queue: queue, QueuedAt: time.Unix(0, 0).Add(time.Duration(minute) * time.Minute),
 	}
 }
@@ -26,34 +28,30 @@ func of(e line.Entry, hosts int) line.Entry        { e.Gang.PodSets[0].Count = h
 func urgent(e line.Entry, p int32) line.Entry      { e.Priority = p; return e }
 func in(e line.Entry, namespace string) line.Entry { e.Gang.Key.Namespace = namespace; return e }
 
-// room is a placer with a number of free hosts. It notes whom it was asked about.
-type room struct {
-	free  int
-	asked []string
-}
+// room is a placer with a number of free seats on one host.
+type room struct{ free int }
 
-func (r *room) Place(g gang.Gang, _ placement.World) placement.Decision {
-	r.asked = append(r.asked, g.Key.Name)
+// Place looks at the ledger for what was given out already: Pass books that before it asks about the next gang.
+func (r *room) Place(g gang.Gang, w placement.World) placement.Decision {
 	n := g.PodSets[0].Count
-	if n > r.free {
-		return placement.Decision{Refusal: &reason.Refusal{Code: reason.NoFreeSlice, Message: fmt.Sprintf("%d of %d", r.free, n)}}
+	if used := len(w.Ledger.Blockers("room")); n > r.free-used {
+		return placement.Decision{Refusal: &reason.Refusal{Code: reason.NoFreeSlice, Message: fmt.Sprintf("%d of %d", r.free-used, n)}}
 	}
-	return placement.Decision{PodSets: []placement.PodSet{{Name: "main", Hosts: make([]string, n)}}}
+	return placement.Decision{PodSets: []placement.PodSet{{Name: "main", Hosts: slices.Repeat([]string{"room"}, n)}}}
 }
 
-// take is what a pass does with a decision that fits, before it asks about the next gang.
-func (r *room) take(e line.Entry, d placement.Decision) {
-	if last := r.asked[len(r.asked)-1]; last != e.Gang.Key.Name {
-		panic("took for " + e.Gang.Key.Name + " after asking about " + last)
+func input(entries []line.Entry, held map[string]int, free int) line.Input {
+	for i := range entries {
+		entries[i].NoTarget = true
 	}
-	r.free -= d.Shares()
+	inv := inventory.Build(inventory.Input{})
+	return line.Input{Waiting: entries, Held: held, Placer: &room{free}, World: placement.World{Inventory: inv, Ledger: ledger.New(inv)}}
 }
 
 // pass tells in which order the gangs were asked about; those that got nothing are in brackets.
 func pass(entries []line.Entry, held map[string]int, free int) string {
-	r := &room{free: free}
 	var told []string
-	for _, o := range line.Pass(entries, held, placement.World{}, r, r.take) {
+	for _, o := range line.Pass(input(entries, held, free)).Outcomes {
 		name := o.Entry.Gang.Key.Name
 		if !o.Decision.Fits() {
 			name = "(" + name + ")"
@@ -105,8 +103,7 @@ func TestPassChangesNothingThatItWasGiven(t *testing.T) {
 }
 
 func TestPassCarriesTheRefusal(t *testing.T) {
-	r := &room{}
-	out := line.Pass([]line.Entry{entry("q", "a", 1)}, nil, placement.World{}, r, r.take)
+	out := line.Pass(input([]line.Entry{entry("q", "a", 1)}, nil, 0)).Outcomes
 	if len(out) != 1 || out[0].Decision.Refusal.Message != "0 of 1" {
 		t.Errorf("%+v", out)
 	}

@@ -11,7 +11,6 @@ import (
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
-	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
@@ -60,21 +59,19 @@ func decide(v *view, placer placement.Placer) steps {
 		case w != nil:
 			queue[wl.UID] = *w
 			entries = append(entries, line.Entry{
-				Gang: w.request.Gang, Queue: queueOf(wl), Priority: priority(wl), QueuedAt: wl.CreationTimestamp.Time,
+				Gang: w.request.Gang, Owner: wl.Namespace + "/" + reservationName(wl.Name, w.epoch),
+				Queue: queueOf(wl), Priority: priority(wl), QueuedAt: wl.CreationTimestamp.Time, NoTarget: true,
 			})
 		}
 	}
-	take := func(e line.Entry, d placement.Decision) {
-		w := queue[types.UID(e.Gang.UID)]
-		res := record(w.workload, string(w.check.Name), w.epoch, w.request, d, v.world.Inventory)
-		cluster.Charge(v.world, res, w.request.Gang)
-		s.reserve = append(s.reserve, res)
-	}
-	for _, o := range line.Pass(entries, v.hostsHeld(), v.world, placer, take) {
+	result := line.Pass(line.Input{Now: v.now, World: v.world, Placer: placer, Waiting: entries, Held: v.hostsHeld()})
+	for _, o := range result.Outcomes {
+		w := queue[types.UID(o.Entry.Gang.UID)]
 		if !o.Decision.Fits() {
-			w := queue[types.UID(o.Entry.Gang.UID)]
 			v.refuse(w.workload, w.check, o.Decision.Refusal, &s)
+			continue
 		}
+		s.reserve = append(s.reserve, record(w.workload, string(w.check.Name), w.epoch, w.request, o.Decision, v.world.Inventory))
 	}
 	return s
 }

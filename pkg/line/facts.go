@@ -1,0 +1,202 @@
+package line
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
+	"github.com/berth-dev/berth/pkg/placement"
+)
+
+// facts are what a refusal depended on. While none of them gets better the refusal stands.
+type facts struct {
+	// proved is false when the placer gave up: then anything that changes may lead it elsewhere.
+	proved  bool
+	classes []classFacts
+	// used of the counters of each pool, for gangs of several devices: those may fit one by one and not together.
+	used map[int][]int64
+	// room for pods on the hosts of devices that were free, by pod set and host.
+	room []map[string]int
+}
+
+type classFacts struct {
+	name    string
+	rest    string
+	members []memberFacts
+}
+
+// memberFacts are those of the devices of one class and span in one pool.
+type memberFacts struct {
+	id           inventory.PoolID
+	plan         *inventory.Plan
+	off, classes uint64
+	span         int
+	devices      int
+	taken        uint64
+	free         []uint64
+}
+
+// factsOf reads what the refusal of a gang depends on.
+func factsOf(g gang.Gang, w placement.World, proved bool) facts {
+	f := facts{proved: proved, room: make([]map[string]int, len(g.PodSets))}
+	for _, name := range classesOf(g) {
+		f.classes = append(f.classes, readClass(name, w))
+	}
+	if set, _ := single(g, w.Inventory); set == nil {
+		f.used = map[int][]int64{}
+		for _, c := range f.classes {
+			for _, m := range c.members {
+				at, _ := w.Inventory.Position(m.id)
+				f.used[at] = slices.Clone(w.Ledger.Used(at))
+			}
+		}
+	}
+	hosts := f.freeHosts(w)
+	for i := range g.PodSets {
+		f.room[i] = make(map[string]int, len(hosts))
+		for h := range hosts {
+			f.room[i][h] = roomFor(&g.PodSets[i], h, w)
+		}
+	}
+	return f
+}
+
+// stillHold reports whether nothing got better for the gang.
+func (f *facts) stillHold(g gang.Gang, w placement.World) bool {
+	for i := range f.classes {
+		if !f.classes[i].stillHold(w, f.proved) {
+			return false
+		}
+	}
+	for at, then := range f.used {
+		now := w.Ledger.Used(at)
+		for i, used := range then {
+			if now == nil && used > 0 || now != nil && now[i] < used {
+				return false
+			}
+		}
+	}
+	for h := range f.freeHosts(w) {
+		for i := range g.PodSets {
+			then, known := f.room[i][h]
+			now := roomFor(&g.PodSets[i], h, w)
+			if !known || now > then || !f.proved && now != then {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// roomFor is how many pods of the set the host has room for, as far as it matters.
+func roomFor(set *gang.PodSet, host string, w placement.World) int {
+	return min(w.Ledger.Room(host, set.Requests), set.Count)
+}
+
+// freeHosts are the hosts under devices of the classes that are free.
+func (f *facts) freeHosts(w placement.World) map[string]bool {
+	hosts := map[string]bool{}
+	for _, c := range f.classes {
+		class := w.Inventory.Class(c.name)
+		for i := range class.Members {
+			m := &class.Members[i]
+			pool := w.Inventory.Pools()[m.Pool]
+			eachFree(m, w.Ledger, func(_ int, d int32) {
+				for _, h := range pool.Plan().Under(int(d)) {
+					hosts[pool.Plan().Hosts()[h]] = true
+				}
+			})
+		}
+	}
+	return hosts
+}
+
+// eachFree calls do for each member that nobody holds, with its position among the members.
+func eachFree(m *inventory.Members, l *ledger.Ledger, do func(i int, device int32)) {
+	occ := l.Occupied(m.Pool)
+	for i, d := range m.Devices {
+		if occ.Short == nil || occ.Short[d] == 0 && occ.Shut[d] == 0 {
+			do(i, d)
+		}
+	}
+}
+
+func freeSet(m *inventory.Members, l *ledger.Ledger) []uint64 {
+	set := make([]uint64, (len(m.Devices)+63)/64)
+	eachFree(m, l, func(i int, _ int32) { set[i/64] |= 1 << (i % 64) })
+	return set
+}
+
+// classesOf are the names of the classes that a gang asks for, each once.
+func classesOf(g gang.Gang) []string {
+	var names []string
+	for _, ps := range g.PodSets {
+		for _, c := range ps.Claims {
+			for _, r := range c.Requests {
+				names = append(names, r.Class)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func readClass(name string, w placement.World) classFacts {
+	class := w.Inventory.Class(name)
+	f := classFacts{name: name, rest: restOf(class)}
+	for i := range class.Members {
+		m := &class.Members[i]
+		f.members = append(f.members, readMember(m, w))
+		f.members[i].free = freeSet(m, w.Ledger)
+	}
+	return f
+}
+
+// readMember reads all but what is free.
+func readMember(m *inventory.Members, w placement.World) memberFacts {
+	pool, state := w.Inventory.Pools()[m.Pool], w.Inventory.State(m.Pool)
+	return memberFacts{
+		id: pool.ID, plan: pool.Plan(), off: state.Fingerprint, classes: state.Classes(),
+		span: m.Span, devices: len(m.Devices), taken: w.Ledger.Fingerprint(m.Pool),
+	}
+}
+
+// restOf is what a class says besides its members.
+func restOf(c *inventory.Class) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %q %d", c.State, c.Problem, len(c.Devices))
+	for _, p := range c.Withheld {
+		fmt.Fprintf(&b, " %q %q", p.ID.String(), p.Problem.Message)
+	}
+	return b.String()
+}
+
+func (f *classFacts) stillHold(w placement.World, proved bool) bool {
+	class := w.Inventory.Class(f.name)
+	if len(class.Members) != len(f.members) || restOf(class) != f.rest {
+		return false
+	}
+	for i := range class.Members {
+		now, then := readMember(&class.Members[i], w), &f.members[i]
+		if now.taken == then.taken && now.same(then) {
+			continue
+		}
+		if !proved || !now.same(then) {
+			return false
+		}
+		for j, free := range freeSet(&class.Members[i], w.Ledger) {
+			if free&^then.free[j] != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// same reports whether the hardware is the same.
+func (m *memberFacts) same(o *memberFacts) bool {
+	return m.id == o.id && m.plan == o.plan && m.off == o.off && m.classes == o.classes && m.span == o.span && m.devices == o.devices
+}
