@@ -15,8 +15,8 @@ type Result struct {
 	Hosts int
 	// Goodput is the share of the host-hours of the measured time that went into gangs that completed.
 	Goodput float64
-	// Decisions that the placer made, and how many gangs came in the measured time.
-	Decisions, Came int
+	// Decisions that the placer made, how many gangs came in the measured time, and how often one of them was evicted.
+	Decisions, Came, Evictions int
 	// Blocked is the share of the offered host-hours that found no place on arrival.
 	Blocked float64
 	// Wait is the mean wait in hours, each gang weighed by its hosts, so that small gangs do not hide what large ones suffer.
@@ -44,6 +44,7 @@ type Kind struct {
 type measures struct {
 	hosts     int
 	decisions int
+	evictions int
 	kinds     []kind
 	hours     [Buckets]float64
 	fits      [][Buckets]float64
@@ -76,7 +77,7 @@ func (m *measures) passTime(hours float64, busy int, free []bool) {
 
 func (m *measures) finish(c Config) *Result {
 	total := float64(m.hosts) * (c.End - c.Warmup)
-	r := &Result{Hosts: m.hosts, Decisions: m.decisions, Hours: m.hours, Fits: m.fits}
+	r := &Result{Hosts: m.hosts, Decisions: m.decisions, Evictions: m.evictions, Hours: m.hours, Fits: m.fits}
 	waits, weights := 0.0, 0.0
 	for i := range m.kinds {
 		k := &m.kinds[i]

@@ -6,14 +6,30 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/hardware"
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/traffic"
 	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
 )
+
+// Discipline is what becomes of a gang that finds no place.
+type Discipline string
+
+// Disciplines.
+const (
+	// Loss: it goes away for good.
+	Loss Discipline = "loss"
+	// Free: it stands in line, and who comes later may go before it wherever something is free.
+	Free Discipline = "free"
+	// Targets: it stands in line, and the devices that drain soonest are kept for the first of each queue (see pkg/line).
+	Targets Discipline = "targets"
+)
+
+// Disciplines in the order in which people are told of them.
+var Disciplines = []Discipline{Loss, Free, Targets}
 
 // Config of one run.
 type Config struct {
@@ -23,8 +39,10 @@ type Config struct {
 	Placer placement.Placer
 	// Demand that the placer is told of; nil for none.
 	Demand placement.Demand
-	// Wait: a gang that finds no place stands in line; otherwise it is lost.
-	Wait bool
+	// Line is Loss when empty.
+	Line Discipline
+	// Recall lets gangs of lower priority into targets, to be evicted when the rest is free (see line.Entry.Lends).
+	Recall bool
 	// Warmup and End bound what is measured, in hours. Gangs that arrive in between are counted, also if they end later.
 	Warmup, End float64
 	// Offers are what Result counts by; every gang must be of one of them.
@@ -47,7 +65,9 @@ func Run(c Config) (*Result, error) {
 	next := 0
 	for next < len(c.Gangs) || len(r.ends) > 0 {
 		if len(r.ends) > 0 && (next == len(c.Gangs) || r.ends[0].at <= c.Gangs[next].Arrival) {
-			r.end(heap.Pop(&r.ends).(ending))
+			if e := heap.Pop(&r.ends).(ending); e.epoch == r.epoch[e.gang] {
+				r.end(e)
+			}
 		} else {
 			r.arrive(next)
 			next++
@@ -58,7 +78,7 @@ func Run(c Config) (*Result, error) {
 	}
 	r.passTime(max(r.now, c.End))
 	if len(r.waiting) > 0 {
-		return nil, fmt.Errorf("%d gangs wait for ever: the first asks for %s on hardware of which nothing else is held", len(r.waiting), c.Gangs[number(r.waiting[0])].Class)
+		return nil, fmt.Errorf("%d gangs wait for ever: the first asks for %s on hardware of which nothing else is held", len(r.waiting), c.Gangs[r.waiting[0]].Class)
 	}
 	if err := r.books.empty(); err != nil {
 		return nil, err
@@ -69,18 +89,25 @@ func Run(c Config) (*Result, error) {
 // run is a simulation under way.
 type run struct {
 	Config
-	books  *books
-	fits   *fits
+	books *books
+	fits  *fits
+	// beside is the same for ledgers in which targets are taken.
+	beside *fits
 	now    float64
 	busy   int
 	ends   endings
 	result *measures
-	// waiting entries in order of arrival.
-	waiting []line.Entry
+	// waiting gangs, by number of the trace, in order of arrival but for those that were evicted.
+	waiting []int
 	// held hosts by queue.
 	held map[string]int
-	// began is when each running gang did.
-	began map[int]float64
+	// running gangs by number, and their numbers in ascending order of their beginning.
+	running map[int]*line.Running
+	order   []int
+	began   map[int]float64
+	// epoch counts how often a gang was evicted.
+	epoch   map[int]int
+	targets []line.Target
 	// kind of each offer, as an index of Offers.
 	kind map[hardware.Offer]int
 }
@@ -90,13 +117,13 @@ func newRun(c Config) (*run, error) {
 		c.MostWaiting = mostWaiting
 	}
 	r := &run{
-		Config: c, books: newBooks(c.Hardware), held: map[string]int{}, began: map[int]float64{}, kind: map[hardware.Offer]int{},
+		Config: c, books: newBooks(c.Hardware), held: map[string]int{}, began: map[int]float64{}, running: map[int]*line.Running{}, epoch: map[int]int{}, kind: map[hardware.Offer]int{},
 		result: newMeasures(c),
 	}
 	for i, o := range c.Offers {
 		r.kind[o] = i
 	}
-	r.fits = newFits(c.Hardware.Inventory, c.Offers)
+	r.fits, r.beside = newFits(c.Hardware.Inventory, c.Offers), newFits(c.Hardware.Inventory, c.Offers)
 	for i, g := range c.Gangs {
 		if _, known := r.kind[hardware.Offer{Class: g.Class, Hosts: g.Hosts}]; !known {
 			return nil, fmt.Errorf("gang %d asks for %s of %d hosts, which nothing offers", i+1, g.Class, g.Hosts)
@@ -105,8 +132,8 @@ func newRun(c Config) (*run, error) {
 	return r, nil
 }
 
-func (r *run) world() placement.World {
-	return placement.World{Inventory: r.Hardware.Inventory, Ledger: r.books.ledger, Demand: r.Demand}
+func (r *run) world(l *ledger.Ledger) placement.World {
+	return placement.World{Inventory: r.Hardware.Inventory, Ledger: l, Demand: r.Demand}
 }
 
 // passTime counts what was true since the last event.
@@ -125,13 +152,13 @@ func (r *run) arrive(n int) {
 		r.result.kinds[kind].came++
 		r.result.offered += work(g)
 	}
-	if r.Wait {
-		r.waiting = append(r.waiting, r.entry(n))
+	if r.Line == Free || r.Line == Targets {
+		r.waiting = append(r.waiting, n)
 		r.pass()
 		return
 	}
 	if r.fits.any(kind, r.books.ledger) {
-		if d := r.place(r.entry(n).Gang); d.Fits() {
+		if d := r.place(r.entry(n).Gang, r.books.ledger); d.Fits() {
 			r.begin(n, d)
 			return
 		}
@@ -145,9 +172,9 @@ func (r *run) arrive(n int) {
 // work of a gang in host-hours.
 func work(g *traffic.Gang) float64 { return g.Duration * float64(g.Hosts) }
 
-func (r *run) place(g gang.Gang) placement.Decision {
+func (r *run) place(g gang.Gang, l *ledger.Ledger) placement.Decision {
 	r.result.decisions++
-	return r.Placer.Place(g, r.world())
+	return r.Placer.Place(g, r.world(l))
 }
 
 func (r *run) begin(n int, d placement.Decision) {
@@ -155,8 +182,8 @@ func (r *run) begin(n int, d placement.Decision) {
 	r.busy += r.books.take(name(n), d)
 	r.held[g.Queue] += g.Hosts
 	r.began[n] = r.now
-	heap.Push(&r.ends, ending{at: r.now + g.Duration, gang: n})
-	if r.counted(n) {
+	heap.Push(&r.ends, ending{at: r.now + g.Duration, gang: n, epoch: r.epoch[n]})
+	if r.counted(n) && r.epoch[n] == 0 {
 		r.result.kinds[r.kindOf(n)].wait(r.now - g.Arrival)
 		if r.now > g.Arrival {
 			r.result.blocked += work(g)
@@ -166,31 +193,26 @@ func (r *run) begin(n int, d placement.Decision) {
 
 func (r *run) end(e ending) {
 	r.passTime(e.at)
-	g := &r.Gangs[e.gang]
-	r.books.release(name(e.gang))
-	r.busy -= g.Hosts
-	r.held[g.Queue] -= g.Hosts
 	if from, until := max(r.began[e.gang], r.Warmup), min(e.at, r.End); until > from {
-		r.result.kinds[r.kindOf(e.gang)].work += (until - from) * float64(g.Hosts)
+		r.result.kinds[r.kindOf(e.gang)].work += (until - from) * float64(r.Gangs[e.gang].Hosts)
 	}
-	delete(r.began, e.gang)
+	r.leave(e.gang)
 	if len(r.waiting) > 0 {
 		r.pass()
 	}
 }
 
-// pass is a pass of the line over all who wait. It is left out where nobody can get anything.
-func (r *run) pass() {
-	if !slices.ContainsFunc(r.waiting, func(e line.Entry) bool { return r.fits.any(r.kindOf(number(e)), r.books.ledger) }) {
-		return
+// leave takes back what a gang holds.
+func (r *run) leave(n int) {
+	g := &r.Gangs[n]
+	r.books.release(name(n))
+	r.busy -= g.Hosts
+	r.held[g.Queue] -= g.Hosts
+	delete(r.began, n)
+	if r.running[n] != nil {
+		delete(r.running, n)
+		r.order = slices.DeleteFunc(r.order, func(o int) bool { return o == n })
 	}
-	placed := map[int]bool{}
-	line.Pass(r.waiting, r.held, r.world(), (*quick)(r), func(e line.Entry, d placement.Decision) {
-		n := number(e)
-		placed[n] = true
-		r.begin(n, d)
-	})
-	r.waiting = slices.DeleteFunc(r.waiting, func(e line.Entry) bool { return placed[number(e)] })
 }
 
 // counted reports whether a gang arrives in the time that is measured.
@@ -202,46 +224,15 @@ func (r *run) kindOf(n int) int {
 	return r.kind[hardware.Offer{Class: r.Gangs[n].Class, Hosts: r.Gangs[n].Hosts}]
 }
 
-// Gangs are known by their number in the trace.
+// name of a gang as a holder: its number in the trace.
 func name(n int) string { return strconv.Itoa(n) }
-
-func number(e line.Entry) int {
-	n, _ := strconv.Atoi(e.Gang.UID)
-	return n
-}
-
-// podClaim is what every pod of the simulation calls its claim and the request in it.
-const podClaim = "slice"
-
-func (r *run) entry(n int) line.Entry {
-	g := &r.Gangs[n]
-	return line.Entry{
-		Queue: g.Queue, Priority: g.Priority, QueuedAt: time.Unix(0, 0).Add(time.Duration(g.Arrival * float64(time.Hour))),
-		Gang: gang.Gang{Key: gang.Key{Namespace: "sim", Name: name(n)}, UID: name(n), PodSets: []gang.PodSet{{
-			Name: "main", Count: g.Hosts,
-			Claims: []gang.Claim{{PodClaim: podClaim, Requests: []gang.Request{{Name: podClaim, Class: g.Class, Count: 1}}}},
-		}}},
-	}
-}
-
-// quick is the run's placer for the line: it refuses at once where nothing of the class is free, without the words that a
-// refusal to a user needs.
-type quick run
-
-// Place implements placement.Placer.
-func (q *quick) Place(g gang.Gang, _ placement.World) placement.Decision {
-	r := (*run)(q)
-	n, _ := strconv.Atoi(g.UID)
-	if !r.fits.any(r.kindOf(n), r.books.ledger) {
-		return refused
-	}
-	return r.place(g)
-}
 
 // ending is when a gang ends.
 type ending struct {
 	at   float64
 	gang int
+	// epoch is the number of evictions before; an ending of an earlier epoch means nothing.
+	epoch int
 }
 
 // endings is a heap; of equal times the gang that came first ends first.

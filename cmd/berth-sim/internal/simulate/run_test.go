@@ -74,7 +74,7 @@ func TestLostGangs(t *testing.T) {
 func TestWaitingGangs(t *testing.T) {
 	h := build(t, hardware.Family{Name: "tree", Size: 4, Spans: []int{1, 2, 4}})
 	c := config(t, h, policy.Berth, 0, story, 10)
-	c.Wait = true
+	c.Line = simulate.Free
 	r := run(t, c)
 	// The gang of four begins at 4, when the first has ended, and ends at 6.
 	near(t, "wait of the gang of four", r.Kinds[2].Mean, 3)
@@ -104,7 +104,7 @@ func TestPriorityGoesFirst(t *testing.T) {
 		{Class: "n1", Hosts: 1, Arrival: 2, Duration: 1, Priority: 1, Queue: "a"},
 	}
 	c := config(t, h, policy.Berth, 0, gangs, 20)
-	c.Wait = true
+	c.Line = simulate.Free
 	// The urgent one waits from 2 to 4, the other from 1 to 5.
 	near(t, "mean wait", run(t, c).Kinds[0].Mean, (0+2+4)/3.0)
 }
@@ -119,7 +119,7 @@ func TestGangsThatCannotBe(t *testing.T) {
 	for range 5 {
 		c.Gangs = append(c.Gangs, traffic.Gang{Class: "n2", Hosts: 2, Duration: 10})
 	}
-	c.Wait, c.MostWaiting = true, 3
+	c.Line, c.MostWaiting = simulate.Free, 3
 	if _, err := simulate.Run(c); !errors.Is(err, simulate.ErrOverload) || !strings.HasSuffix(err.Error(), "(4 gangs wait after 0 hours)") {
 		t.Error(err)
 	}
@@ -151,23 +151,23 @@ func TestConservation(t *testing.T) {
 			last += g.Duration
 		}
 		for _, p := range policy.Names[:6] {
-			for _, wait := range []bool{false, true} {
+			for _, discipline := range simulate.Disciplines {
 				c := config(t, h, p, 1, gangs, 20+last)
-				c.Wait = wait
+				c.Line = discipline
 				r := run(t, c)
 				done := r.Goodput * float64(r.Hosts) * c.End
-				if !wait {
+				if discipline == simulate.Loss {
 					done += r.Blocked * offered
 				}
 				if math.Abs(done-offered) > 1e-6*offered || r.Came != len(gangs) {
-					t.Errorf("%s, %s, wait %v: %v host-hours done and lost, %v offered", name, p, wait, done, offered)
+					t.Errorf("%s, %s, line %s: %v host-hours done and lost, %v offered", name, p, discipline, done, offered)
 				}
 				hours := 0.0
 				for _, x := range r.Hours {
 					hours += x
 				}
 				if math.Abs(hours-c.End) > 1e-6*c.End {
-					t.Errorf("%s, %s: %v of %v hours were counted", name, p, hours, c.End)
+					t.Errorf("%s, %s, line %s: %v of %v hours were counted", name, p, discipline, hours, c.End)
 				}
 			}
 		}
@@ -208,7 +208,7 @@ func TestSameSeedSameResult(t *testing.T) {
 	for _, p := range policy.Names[:6] {
 		once := func(seed uint64) float64 {
 			c := config(t, h, p, seed, mix(h, 0.9, traffic.Durations{Kind: traffic.Exponential, Mean: 1}).Draw(seed, 30), 30)
-			c.Wait = true
+			c.Line = simulate.Free
 			r := run(t, c)
 			return r.Goodput + r.Wait
 		}

@@ -13,6 +13,8 @@ type Gang struct {
 	Priority int32
 	// Queue is the ClusterQueue that it stands in.
 	Queue string
+	// Limit is the running time that the gang declares, in hours, never below Duration; 0 when it declares none.
+	Limit float64
 }
 
 // Kind is one kind of gang of a mix.
@@ -24,6 +26,8 @@ type Kind struct {
 	Durations Durations
 	Priority  int32
 	Queue     string
+	// Limit is how many times its running time a gang declares as its limit, at least 1; 0 when it declares none.
+	Limit float64
 }
 
 // Mix is a Poisson stream of gangs of several kinds.
@@ -78,9 +82,9 @@ func (m Mix) Draw(seed uint64, end float64) []Gang {
 	var out []Gang
 	for at := gaps.ExpFloat64() / m.Rate; at < end; at += gaps.ExpFloat64() / m.Rate {
 		k := m.pick(kinds.Float64() * shares)
-		out = append(out, Gang{
-			Class: k.Class, Hosts: k.Hosts, Arrival: at, Duration: k.Durations.Draw(durations), Priority: k.Priority, Queue: k.Queue,
-		})
+		g := Gang{Class: k.Class, Hosts: k.Hosts, Arrival: at, Duration: k.Durations.Draw(durations), Priority: k.Priority, Queue: k.Queue}
+		g.Limit = g.Duration * k.Limit
+		out = append(out, g)
 	}
 	return out
 }
