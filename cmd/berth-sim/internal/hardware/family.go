@@ -145,3 +145,24 @@ func (f Family) tree() (func(string) *worlds.Site, int, error) {
 	}
 	return func(pool string) *worlds.Site { return worlds.Groups(pool, f.Size, groups) }, f.Size, nil
 }
+
+// Grows reports whether the family can have more or fewer pools or cubes.
+func (f Family) Grows() bool { return f.Name != "" }
+
+// Units is how many pools, or for a single pool of cubes how many cubes, there are.
+func (f Family) Units() int {
+	if f.Name == "cubes" && f.Pools <= 1 {
+		return f.Size
+	}
+	return max(1, f.Pools)
+}
+
+// WithUnits is the family with another number of them.
+func (f Family) WithUnits(n int) Family {
+	if f.Name == "cubes" && f.Pools <= 1 {
+		f.Size = n
+	} else {
+		f.Pools = n
+	}
+	return f
+}
