@@ -25,7 +25,7 @@ import (
 //
 // docs/simulation.md lists all fields. An error is Faults with everything that is wrong.
 func Read(file string, content []byte) ([]Scenario, error) {
-	r := &reader{file: file}
+	r := &reader{file: file, lines: map[string]int{}}
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
 		return nil, Faults{{File: file, Message: strings.TrimPrefix(err.Error(), "yaml: ")}}
@@ -50,13 +50,24 @@ func Read(file string, content []byte) ([]Scenario, error) {
 		}
 	}
 	if len(r.faults) > 0 {
-		return nil, r.faults
+		return nil, source{lines: r.lines}.place(r.faults)
 	}
 	return out, nil
 }
 
+// place fills in the lines that are not known yet.
+func (s source) place(faults Faults) Faults {
+	for i := range faults {
+		for path := faults[i].Field; path != "" && faults[i].Line == 0; path = parent(path) {
+			faults[i].Line = s.lines[path]
+		}
+	}
+	return faults
+}
+
 func (r *reader) scenario(n *yaml.Node, at string) Scenario {
-	var s Scenario
+	s := Scenario{source: source{file: r.file, at: at, lines: r.lines}}
+	r.lines[at] = n.Line
 	r.object(n, at, fields{
 		"name":  r.text(&s.Name),
 		"group": r.text(&s.Group),
@@ -129,6 +140,8 @@ func (r *reader) kind(n *yaml.Node, at string) traffic.Kind {
 type reader struct {
 	file   string
 	faults Faults
+	// lines of all fields that were read, by path.
+	lines map[string]int
 }
 
 type (
@@ -174,6 +187,7 @@ func (r *reader) object(n *yaml.Node, at string, known fields) {
 			r.fault(key, path, "stands there twice")
 		default:
 			seen[key.Value] = true
+			r.lines[path] = key.Line
 			read(resolve(value), path)
 		}
 	}
@@ -185,7 +199,9 @@ func (r *reader) list(n *yaml.Node, at string, each field) {
 		return
 	}
 	for i, item := range n.Content {
-		each(resolve(item), fmt.Sprintf("%s[%d]", at, i))
+		path := fmt.Sprintf("%s[%d]", at, i)
+		r.lines[path] = item.Line
+		each(resolve(item), path)
 	}
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +43,31 @@ type Scenario struct {
 	Hours, Warmup float64
 	// Compact asks how many hosts each policy needs for the same gangs at the same wait.
 	Compact bool
+
+	source source
 }
+
+// source is where a scenario was read.
+type source struct {
+	file, at string
+	// lines by path of the field.
+	lines map[string]int
+}
+
+// locate completes faults below the scenario by where they stand. A field that was left out has the line of what it should
+// stand in.
+func (s source) locate(faults Faults) Faults {
+	for i := range faults {
+		f := &faults[i]
+		if s.file == "" || f.File != "" {
+			continue
+		}
+		f.File, f.Field = s.file, s.at+"."+f.Field
+	}
+	return s.place(faults)
+}
+
+func parent(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
 // Defaults of a scenario.
 const (
@@ -132,6 +157,15 @@ func (p *Prepared) Demand() map[string]float64 {
 // Prepare fills in what was left out, builds the hardware and reads the trace. An error is Faults whose fields are below
 // the scenario, or what the files with hardware or the trace say of themselves.
 func (s Scenario) Prepare(stdin io.Reader) (*Prepared, error) {
+	p, err := s.prepare(stdin)
+	var faults Faults
+	if errors.As(err, &faults) {
+		return nil, s.source.locate(faults)
+	}
+	return p, err
+}
+
+func (s Scenario) prepare(stdin io.Reader) (*Prepared, error) {
 	s.fill()
 	p := &Prepared{Scenario: s}
 	if faults := s.check(); len(faults) > 0 {
