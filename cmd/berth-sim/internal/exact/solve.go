@@ -27,7 +27,7 @@ type Solution struct {
 
 	tree   *tree
 	states *states
-	// value of each state of the root, relative to that of the empty one, by its number in states.
+	// value of each state of the root in host-hours, relative to that of the empty one, by its number in states.
 	value map[int]float64
 }
 
@@ -93,6 +93,7 @@ func Solve(inv *inventory.Inventory, classes []Class) (*Solution, error) {
 	for i, number := range p.number {
 		out.value[number] = value[i]
 	}
+	s.closed = true
 	return out, nil
 }
 

@@ -292,7 +292,7 @@ func TestPlacerKnowsTheState(t *testing.T) {
 				return 0
 			})
 			p.Place(ask("n1", 1), placement.World{Inventory: inv, Ledger: l})
-			at = p.now[len(p.now)-1]
+			at = p.view.now[len(p.view.now)-1]
 			if !slices.Contains(next, at) || s.value[best]-s.value[at] > equal {
 				t.Fatalf("it leads to a state of value %v, the best is %v", s.value[at], s.value[best])
 			}

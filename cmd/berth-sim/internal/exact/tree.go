@@ -114,6 +114,8 @@ type states struct {
 	free   map[int]int
 	placed []map[int][]int
 	left   [][]departure
+	// closed: all states that can be reached are known, so that several may read at a time.
+	closed bool
 }
 
 // state of a subtree of a form: held as a whole, or what its children are, in ascending order.
@@ -147,6 +149,9 @@ func (s *states) intern(st state) int {
 	}
 	if n, known := s.number[string(key)]; known {
 		return n
+	}
+	if s.closed {
+		panic("a state that no policy can reach")
 	}
 	if st.held {
 		st.busy = s.forms[st.form].hosts

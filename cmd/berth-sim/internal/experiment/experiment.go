@@ -82,6 +82,9 @@ func (o *Outcome) config(name string, seed uint64) simulate.Config {
 		c.Demand = o.Demand()
 	}
 	c.Placer = o.placer(name, seed)
+	if o.Optimum != nil {
+		c.Judge = o.Optimum.Judge().Loss
+	}
 	return c
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/estimate"
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/experiment"
-	"github.com/berth-dev/berth/cmd/berth-sim/internal/policy"
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/simulate"
 )
 
@@ -37,7 +36,7 @@ type PolicyJSON struct {
 	Goodput estimate.Interval `json:"goodput"`
 	// AgainstFirst is the goodput less that of the first policy, run by run.
 	AgainstFirst estimate.Interval `json:"goodputAgainstFirst"`
-	// Gap is the best policy's goodput less this one's, run by run.
+	// Gap is by how much the goodput falls short of the best policy's (see exact.Judge).
 	Gap     *estimate.Interval `json:"gap,omitempty"`
 	Blocked estimate.Interval  `json:"blocked"`
 	Wait    estimate.Interval  `json:"wait"`
@@ -88,8 +87,8 @@ func scenarioJSON(o *experiment.Outcome) ScenarioJSON {
 			Name: name, Goodput: o.Of(i, share(goodput)), AgainstFirst: o.Against(i, 0, share(goodput)),
 			Blocked: o.Of(i, share(blocked)), Wait: o.Of(i, wait),
 		}
-		if best := o.Policy(policy.Exact); best >= 0 {
-			g := o.Against(best, i, share(goodput))
+		if o.Optimum != nil {
+			g := o.Of(i, func(r *simulate.Result) float64 { return r.Short })
 			p.Gap = &g
 		}
 		if o.Needs != nil {

@@ -44,9 +44,9 @@ func change(i estimate.Interval, digits int) string {
 	return fmt.Sprintf("%+.*f ± %.*f", digits, i.Mean, digits, i.Half)
 }
 
-// gap is by how many points of goodput a policy falls short of the best one, on the same gangs.
+// gap is by how many points of goodput a policy falls short of the best one (see exact.Judge).
 func gap(o *experiment.Outcome, policyAt int) estimate.Interval {
-	return o.Against(o.Policy(policy.Exact), policyAt, goodput)
+	return o.Of(policyAt, func(r *simulate.Result) float64 { return 100 * r.Short })
 }
 
 // waits reports whether gangs of the scenario wait.

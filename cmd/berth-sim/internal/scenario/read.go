@@ -173,24 +173,47 @@ func (r *reader) object(n *yaml.Node, at string, known fields) {
 		return
 	}
 	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		path := key.Value
+	for _, p := range pairs(n) {
+		path := p.key.Value
 		if at != "" {
 			path = at + "." + path
 		}
-		read := known[key.Value]
+		read := known[p.key.Value]
 		switch {
+		case seen[p.key.Value] && p.merged:
+			// What stands in the object itself counts.
 		case read == nil:
-			r.fault(key, path, "unknown field")
-		case seen[key.Value]:
-			r.fault(key, path, "stands there twice")
+			r.fault(p.key, path, "unknown field")
+		case seen[p.key.Value]:
+			r.fault(p.key, path, "stands there twice")
 		default:
-			seen[key.Value] = true
-			r.lines[path] = key.Line
-			read(resolve(value), path)
+			seen[p.key.Value] = true
+			r.lines[path] = p.key.Line
+			read(resolve(p.value), path)
 		}
 	}
+}
+
+// pair is a field and its value; merged says that it comes from another object by the merge key <<.
+type pair struct {
+	key, value *yaml.Node
+	merged     bool
+}
+
+// pairs of an object, those that are merged into it last.
+func pairs(n *yaml.Node) []pair {
+	var own, merged []pair
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		if key.Tag != "!!merge" || value.Kind != yaml.MappingNode {
+			own = append(own, pair{key, value, false})
+			continue
+		}
+		for _, p := range pairs(value) {
+			merged = append(merged, pair{p.key, p.value, true})
+		}
+	}
+	return append(own, merged...)
 }
 
 func (r *reader) list(n *yaml.Node, at string, each field) {

@@ -15,6 +15,8 @@ type Result struct {
 	Hosts int
 	// Goodput is the share of the host-hours of the measured time that went into gangs that completed.
 	Goodput float64
+	// Short is by how much the goodput falls short of the best policy's, as Config.Judge has it.
+	Short float64
 	// Decisions that the placer made, how many gangs came in the measured time, and how often one of them was evicted.
 	Decisions, Came, Evictions int
 	// Blocked is the share of the offered host-hours that found no place on arrival.
@@ -50,6 +52,8 @@ type measures struct {
 	fits      [][Buckets]float64
 	// offered and blocked host-hours of the gangs that came in the measured time.
 	offered, blocked float64
+	// loss is what Judge says of all decisions.
+	loss float64
 }
 
 type kind struct {
@@ -77,7 +81,7 @@ func (m *measures) passTime(hours float64, busy int, free []bool) {
 
 func (m *measures) finish(c Config) *Result {
 	total := float64(m.hosts) * (c.End - c.Warmup)
-	r := &Result{Hosts: m.hosts, Decisions: m.decisions, Evictions: m.evictions, Hours: m.hours, Fits: m.fits}
+	r := &Result{Hosts: m.hosts, Decisions: m.decisions, Evictions: m.evictions, Short: m.loss / total, Hours: m.hours, Fits: m.fits}
 	waits, weights := 0.0, 0.0
 	for i := range m.kinds {
 		k := &m.kinds[i]

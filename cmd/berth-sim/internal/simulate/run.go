@@ -39,6 +39,8 @@ type Config struct {
 	Placer placement.Placer
 	// Demand that the placer is told of; nil for none.
 	Demand placement.Demand
+	// Judge says what a decision costs, in host-hours; nil where nobody knows.
+	Judge func(placement.World, placement.Decision) float64
 	// Line is Loss when empty.
 	Line Discipline
 	// Recall lets gangs of lower priority into targets, to be evicted when the rest is free (see line.Entry.Lends).
@@ -179,6 +181,9 @@ func (r *run) place(g gang.Gang, l *ledger.Ledger) placement.Decision {
 
 func (r *run) begin(n int, d placement.Decision) {
 	g := &r.Gangs[n]
+	if r.Judge != nil && r.counted(n) {
+		r.result.loss += r.Judge(r.world(r.books.ledger), d)
+	}
 	r.busy += r.books.take(name(n), d)
 	r.held[g.Queue] += g.Hosts
 	r.began[n] = r.now
