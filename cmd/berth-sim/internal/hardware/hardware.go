@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
@@ -38,12 +39,15 @@ type Offer struct {
 	Hosts int
 }
 
-// Offers lists what can be asked for, the smallest first.
+// Offers lists what a gang of one pod per host can be given, the smallest first. Devices of more hosts than one ResourceClaim
+// can serve pods are left out: Berth refuses such gangs.
 func (h *Hardware) Offers() []Offer {
 	var out []Offer
 	for _, c := range h.Inventory.Classes() {
 		for _, s := range c.Spans() {
-			out = append(out, Offer{c.Name, s.Hosts})
+			if s.Hosts <= gang.MaxPodsPerClaim {
+				out = append(out, Offer{c.Name, s.Hosts})
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b Offer) int {

@@ -12,6 +12,7 @@ import (
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/policy"
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/simulate"
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/traffic"
+	"github.com/berth-dev/berth/pkg/gang"
 )
 
 // Scenario is one question.
@@ -375,6 +376,8 @@ func (p *Prepared) classFor(class string, hosts int) (string, int, error) {
 		}
 	}
 	switch {
+	case hosts > gang.MaxPodsPerClaim:
+		return "", 0, fmt.Errorf("a gang of %d hosts cannot be reserved: its pods share one ResourceClaim, which serves at most %d", hosts, gang.MaxPodsPerClaim)
 	case len(found) == 1:
 		return found[0].Class, found[0].Hosts, nil
 	case len(ofClass) == 0:
