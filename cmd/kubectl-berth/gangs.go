@@ -152,7 +152,8 @@ func ofJobSet(j *files.JobSet, wl *kueue.Workload) candidate {
 }
 
 // ofWorkload reads a Workload whose owner is not in the input. Where that is a Job, or nobody yet, the Workload is placed
-// on its own word, because its ranks cannot be looked up. One that another Workload of the same owner replaced is no gang.
+// on its own word, because its ranks cannot be looked up. Owners of which none is the controller are the pods of a group.
+// A Workload that another one of the same owner replaced is no gang.
 func (w *world) ofWorkload(wl *kueue.Workload, current map[ownerKey]*kueue.Workload) (candidate, bool) {
 	c := candidate{kind: "Workload", namespace: wl.Namespace, name: wl.Name, workload: wl}
 	ref := metav1.GetControllerOf(wl)
@@ -164,7 +165,7 @@ func (w *world) ofWorkload(wl *kueue.Workload, current map[ownerKey]*kueue.Workl
 			return c, true
 		}
 	}
-	if workload.IsFinished(wl) {
+	if workload.IsFinished(wl) || ref == nil && len(wl.OwnerReferences) > 0 {
 		return c, true
 	}
 	var pods int32
@@ -192,7 +193,7 @@ func (w *world) reservationOf(c candidate) (res *berth.GangReservation, releasin
 	}
 	owner := metav1.GetControllerOf(c.workload)
 	for _, r := range w.objects.Reservations {
-		if r.Namespace != c.namespace {
+		if r.Namespace != c.namespace || !r.Holds() {
 			continue
 		}
 		mine := r.Spec.WorkloadRef.UID == c.workload.UID ||

@@ -184,6 +184,9 @@ func (w *world) hostsHeld() map[string]int {
 	}
 	held := map[string]int{}
 	for _, r := range w.objects.Reservations {
+		if !r.Holds() {
+			continue
+		}
 		for _, ps := range r.Spec.PodSets {
 			held[queues[r.Spec.WorkloadRef.UID]] += len(ps.Hosts)
 		}

@@ -7,6 +7,7 @@ import (
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/render"
 	"github.com/berth-dev/berth/pkg/snapshot/files"
 )
@@ -49,6 +50,12 @@ func (w *world) inspect() {
 			w.warn("AcceleratorPool %s selects no pool: no ResourceSlice of driver %s matches", p.Name, p.Spec.Driver)
 		}
 	}
+	for _, c := range w.Inventory.Classes() {
+		if c.Problem != "" {
+			w.warn("DeviceClass %s does not select devices that its selectors fail on: %s", c.Name, c.Problem)
+		}
+	}
+	w.missing()
 	for _, d := range w.Ledger.Overdrawn() {
 		what := "counter " + d.CounterSet + "/" + d.Counter
 		if d.Device != "" {
@@ -58,6 +65,27 @@ func (w *world) inspect() {
 	}
 	for _, f := range w.objects.CapacityFolds {
 		w.warn("CapacityFold %s: %s", f.Name, noFolds)
+	}
+}
+
+// missing warns of what objects of the input refer to and the input lacks. A fleet of hosts without Nodes is warned of
+// already, and so is a Kueue of which nothing is there.
+func (w *world) missing() {
+	if len(w.objects.Nodes) > 0 {
+		var hosts []string
+		for _, name := range w.Inventory.Hosts() {
+			if h, _ := w.Inventory.Host(name); h.Blocked != nil && h.Blocked.Code == reason.HostMissing {
+				hosts = append(hosts, name)
+			}
+		}
+		if len(hosts) > 0 {
+			w.warn("devices stand on hosts that do not exist as Nodes and are not given out: %s", render.Some(hosts))
+		}
+	}
+	for _, q := range w.objects.LocalQueues {
+		if name := string(q.Spec.ClusterQueue); w.queues.Cluster(name) == nil && len(w.objects.ClusterQueues) > 0 {
+			w.warn("LocalQueue %s/%s leads to ClusterQueue %s, which is not in the input", q.Namespace, q.Name, name)
+		}
 	}
 }
 

@@ -1,66 +1,73 @@
 package cluster
 
 import (
+	"sync"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
-	"github.com/berth-dev/berth/pkg/adapt/nodes"
-	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
-// Cluster remembers what it read of objects that did not change. It is safe for concurrent use.
+// Cluster remembers the last snapshot and what it booked for it. It is safe for concurrent use, also with snapshots that
+// were taken at different times: each World is that of its own snapshot.
 type Cluster struct {
+	breached func(error)
+
+	mutex    sync.Mutex
 	hardware *dra.Cache
+	kept     *kept
 }
 
 // New returns a Cluster that has read nothing yet.
-func New() *Cluster { return &Cluster{hardware: dra.NewCache()} }
+func New() *Cluster {
+	hardware := dra.NewCache()
+	return &Cluster{breached: func(error) {}, hardware: hardware, kept: newKept(hardware)}
+}
+
+// Breached has f called with every breach: the kept ledger was found not to say what the objects say, or Berth's own
+// accounts do not balance. The World returned with it is right nevertheless. Call it before the first World; f must not
+// call the Cluster.
+func (c *Cluster) Breached(f func(error)) { c.breached = f }
 
 // World is everything in the snapshot: all claims, all reservations that are not released, quarantine, and the room that
-// pods use or that seats of reserved gangs will need.
+// pods use or that seats of reserved gangs will need. It belongs to the caller, who may change its ledger.
 func (c *Cluster) World(s *snapshot.Snapshot) placement.World {
-	return c.world(s, nil)
+	return c.WorldWithout(s)
 }
 
 // WorldWithout is World as if the named reservations, their claims, seats and pods were not there: what a gang finds
 // when its own slice is checked again. Quarantine stays.
 func (c *Cluster) WorldWithout(s *snapshot.Snapshot, reservations ...types.NamespacedName) placement.World {
-	without := map[string]bool{}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	l, err := c.at(s, reservations)
+	if err != nil {
+		c.breached(err)
+		c.kept = newKept(c.hardware)
+		if l, err = c.at(s, reservations); err != nil {
+			// Not even what was booked just now balances: ask nothing of what is kept.
+			c.breached(err)
+			l = scratch(c.kept.view, s, names(reservations))
+			c.kept = newKept(c.hardware)
+		}
+	}
+	return placement.World{Inventory: l.Inventory(), Ledger: l}
+}
+
+func (c *Cluster) at(s *snapshot.Snapshot, without []types.NamespacedName) (*ledger.Ledger, error) {
+	if err := c.kept.update(s); err != nil {
+		return nil, err
+	}
+	return c.kept.without(names(without))
+}
+
+func names(reservations []types.NamespacedName) map[string]bool {
+	out := make(map[string]bool, len(reservations))
 	for _, r := range reservations {
-		without[r.String()] = true
+		out[r.String()] = true
 	}
-	return c.world(s, without)
-}
-
-// Inventory is what exists, without what is taken.
-func (c *Cluster) Inventory(s *snapshot.Snapshot) *inventory.Inventory {
-	return c.hardware.Read(s).Inventory
-}
-
-// Hardware is the inventory together with which DRA pools are managed.
-func (c *Cluster) Hardware(s *snapshot.Snapshot) *dra.View { return c.hardware.Read(s) }
-
-func (c *Cluster) world(s *snapshot.Snapshot, without map[string]bool) placement.World {
-	view := c.hardware.Read(s)
-	l := ledger.New(view.Inventory)
-	for _, h := range view.Holdings(s, without) {
-		l.Take(h)
-	}
-	for _, r := range s.Reservations {
-		for _, q := range r.Status.Quarantine {
-			l.Quarantine(inventory.PoolID{Driver: q.Driver, Name: q.Pool}, q.Node)
-		}
-	}
-	for _, p := range s.Pods {
-		if nodes.Occupies(p) && !without[reservationOf(p)] {
-			l.Use(p.Spec.NodeName, p.Namespace+"/"+p.Name, nodes.Used(p))
-		}
-	}
-	for _, seat := range seats(s, without) {
-		l.Use(seat.node, seat.name, seat.requests)
-	}
-	return placement.World{Inventory: view.Inventory, Ledger: l}
+	return out
 }

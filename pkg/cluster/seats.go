@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -25,45 +26,68 @@ type seat struct {
 // seats lists the seats of all reservations that may still get pods. Pods that are bound already are counted by
 // themselves, so per host there are as many seats as ranks without such a pod.
 func seats(s *snapshot.Snapshot, without map[string]bool) []seat {
-	byHostname := map[string]string{}
-	for _, n := range s.Nodes {
-		name := n.Labels[corev1.LabelHostname]
-		// Of two nodes with one hostname the first by name counts, whatever the order.
-		if other, twice := byHostname[name]; name != "" && (!twice || inventory.Natural(n.Name, other) < 0) {
-			byHostname[name] = n.Name
-		}
-	}
+	byHostname := hostnames(s.Nodes)
 	bound := map[string][]*corev1.Pod{}
 	for _, p := range s.Pods {
 		if r := reservationOf(p); r != "" && nodes.Occupies(p) {
 			bound[r] = append(bound[r], p)
 		}
 	}
-	type workload struct {
-		key types.NamespacedName
-		uid types.UID
-	}
-	requests := map[workload]map[string]map[string]int64{}
+	workloads := map[workloadKey]*kueue.Workload{}
 	for _, w := range s.Workloads {
-		sets := map[string]map[string]int64{}
-		for i := range w.Spec.PodSets {
-			sets[string(w.Spec.PodSets[i].Name)] = nodes.Requests(&w.Spec.PodSets[i].Template.Spec)
-		}
-		requests[workload{types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, w.UID}] = sets
+		workloads[keyOf(w)] = w
 	}
 	var out []seat
 	for _, r := range s.Reservations {
-		key := r.Namespace + "/" + r.Name
-		if without[key] || r.Status.Phase == berth.PhaseReleasing {
+		w := workloads[workloadOf(r)]
+		if w == nil || without[nameOf(r)] || !mayGetPods(r) {
 			continue
 		}
-		of := requests[workload{types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.WorkloadRef.Name}, r.Spec.WorkloadRef.UID}]
-		if of == nil {
-			continue
-		}
-		out = append(out, seatsOf(r, of, bound[key], byHostname)...)
+		out = append(out, seatsOf(r, requestsOf(w), bound[nameOf(r)], byHostname)...)
 	}
 	return out
+}
+
+// mayGetPods reports whether pods may still be made on the reservation: not for a target, nor once it is being released.
+func mayGetPods(r *berth.GangReservation) bool {
+	return r.Holds() && r.Status.Phase != berth.PhaseReleasing
+}
+
+// hostnames are the names of nodes by their hostname label. Of two nodes with one hostname the first by name counts,
+// whatever the order.
+func hostnames(list []*corev1.Node) map[string]string {
+	out := make(map[string]string, len(list))
+	for _, n := range list {
+		name := n.Labels[corev1.LabelHostname]
+		if other, twice := out[name]; name != "" && (!twice || inventory.Natural(n.Name, other) < 0) {
+			out[name] = n.Name
+		}
+	}
+	return out
+}
+
+// workloadKey tells a Workload from a later one of the same name.
+type workloadKey struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+func keyOf(w *kueue.Workload) workloadKey {
+	return workloadKey{types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, w.UID}
+}
+
+// workloadOf is the Workload that a reservation serves.
+func workloadOf(r *berth.GangReservation) workloadKey {
+	return workloadKey{types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.WorkloadRef.Name}, r.Spec.WorkloadRef.UID}
+}
+
+// requestsOf is what a pod of each pod set takes.
+func requestsOf(w *kueue.Workload) map[string]map[string]int64 {
+	sets := map[string]map[string]int64{}
+	for i := range w.Spec.PodSets {
+		sets[string(w.Spec.PodSets[i].Name)] = nodes.Requests(&w.Spec.PodSets[i].Template.Spec)
+	}
+	return sets
 }
 
 func seatsOf(r *berth.GangReservation, requests map[string]map[string]int64, bound []*corev1.Pod, byHostname map[string]string) []seat {

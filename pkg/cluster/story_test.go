@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/gang"
@@ -55,28 +56,7 @@ func pod(name, node, cpu string) *corev1.Pod {
 }
 
 // reserve records a decision as the controller does.
-func reserve(name string, d placement.Decision) *berth.GangReservation {
-	r := &berth.GangReservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name)}}
-	r.Spec.WorkloadRef = berth.WorkloadReference{Name: "wl-" + name, UID: types.UID("wl-uid-" + name)}
-	for _, ps := range d.PodSets {
-		out := berth.ReservedPodSet{Name: ps.Name, Count: int32(len(ps.Hosts)), Hosts: ps.Hosts}
-		for _, c := range ps.Claims {
-			rc := berth.ReservedClaim{PodClaim: c.PodClaim, Prefix: "berth." + name, PodsPerClaim: int32(c.PodsPerClaim)}
-			for i, in := range c.Instances {
-				for _, dev := range in.Devices {
-					rd := berth.ReservedDevice{Instance: int32(i), Request: dev.Request, Driver: dev.Pool.Driver, Pool: dev.Pool.Name, Generation: dev.Generation, Device: dev.Name, Hosts: dev.Hosts}
-					for _, c := range dev.Charge {
-						rd.Charge = append(rd.Charge, berth.CounterCharge{CounterSet: c.CounterSet, Counter: c.Counter, Milli: c.Milli})
-					}
-					rc.Devices = append(rc.Devices, rd)
-				}
-			}
-			out.Claims = append(out.Claims, rc)
-		}
-		r.Spec.PodSets = append(r.Spec.PodSets, out)
-	}
-	return r
-}
+func reserve(name string, d placement.Decision) *berth.GangReservation { return kueuetest.Record("ml", name, d) }
 
 func workload(name string, pods int32, cpu string) *kueue.Workload {
 	return &kueue.Workload{
@@ -120,15 +100,20 @@ func TestOneHostShortOfCPU(t *testing.T) { // Scenario 1.
 		}
 	}
 	d = placement.FirstFit{}.Place(ask("tpu-8x8", 16, 4), c.World(s))
-	want := &reason.Refusal{
-		Code: reason.HostsBusy, Message: "no tpu-8x8 is free: 1 of 1 has no room: host node-0 needs 4 cpu, has 3 (pod ml/on-node-0)",
-		Evidence: []reason.Evidence{
-			{Kind: "host", Name: "node-0", Code: reason.HostsBusy, Detail: "needs 4 cpu, has 3"},
-			{Kind: "pod", Name: "ml/on-node-0", Code: reason.HostsBusy, Detail: "on host node-0"},
-		},
+	want := "HostsBusy: no tpu-8x8 is free: 1 of 1 has no room: host node-0 needs 4 cpu, has 3 (pod ml/on-node-0), " +
+		"host node-1 needs 4 cpu, has 1 (pod ml/x), host node-2 needs 4 cpu, has 3 (pod ml/on-node-2), " +
+		"too little room also on node-3, node-4, node-5, node-6, node-7 and 8 more"
+	if d.Fits() || d.Refusal.Error() != want || !d.Proved {
+		t.Errorf("got  %v\nwant %s", d.Refusal, want)
 	}
-	if diff := cmp.Diff(want, d.Refusal); diff != "" || !d.Proved {
-		t.Error(diff)
+	evidence := []reason.Evidence{
+		{Kind: "host", Name: "node-0", Code: reason.HostsBusy, Detail: "needs 4 cpu, has 3"},
+		{Kind: "pod", Name: "ml/on-node-0", Code: reason.HostsBusy, Detail: "on host node-0"},
+		{Kind: "host", Name: "node-1", Code: reason.HostsBusy, Detail: "needs 4 cpu, has 1"},
+		{Kind: "pod", Name: "ml/x", Code: reason.HostsBusy, Detail: "on host node-1"},
+	}
+	if diff := cmp.Diff(evidence, d.Refusal.Evidence[:4]); diff != "" || len(d.Refusal.Evidence) != 16 {
+		t.Errorf("%d pieces of evidence, of the first: %s", len(d.Refusal.Evidence), diff)
 	}
 }
 
@@ -148,7 +133,9 @@ func TestReservationAndItsClaimsTakeOnce(t *testing.T) {
 	}
 
 	// The reservation is released when it says so and no claim is left, not earlier.
+	r = r.DeepCopy()
 	r.Status.Phase = berth.PhaseReleasing
+	s.Reservations = []*berth.GangReservation{r}
 	if got := len(c.World(s).Ledger.Holdings()); got != 1 {
 		t.Errorf("%d holdings while the claim exists", got)
 	}

@@ -32,6 +32,13 @@ func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 	own.Client = written.New(deps.Client, deps.Live)
 
 	world := cluster.New()
+	world.Breached(func(err error) {
+		deps.Metrics.LedgerBreached()
+		deps.Log.Error(err, "The ledger is built anew: what was kept did not say what the objects say")
+	})
+	if err := mgr.Add(audits{world}); err != nil {
+		return err
+	}
 	board := verdict.NewBoard()
 	backoff := verdict.NewBackoff(deps.Config.Reservation.RetryBackoffBase.Duration, deps.Config.Reservation.RetryBackoffMax.Duration, deps.Now)
 	fence := pool.NewFence()

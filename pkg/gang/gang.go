@@ -26,6 +26,9 @@ type PodSet struct {
 	Count int
 	// Slices is how many equal devices the pods may be divided over when a device spans several hosts; 0 means 1.
 	Slices int
+	// Interconnect says how much the pods need it that the devices of a request stand in one domain of their pools'
+	// interconnect.
+	Interconnect Interconnect
 	// Claims that every pod has.
 	Claims []Claim
 	// Requests of one pod by resource name, in thousandths of the resource's unit, as the scheduler counts them. A pod
@@ -35,6 +38,17 @@ type PodSet struct {
 	// host that is not in the map is allowed.
 	Ineligible map[string]string
 }
+
+// Interconnect is how much pods need to stand in one domain.
+type Interconnect string
+
+const (
+	// Preferred takes one domain where that is possible, else as few as possible. It is the zero value, and means nothing
+	// where no pool names an interconnect.
+	Preferred Interconnect = ""
+	// Required refuses anything but one domain.
+	Required Interconnect = "Required"
+)
 
 // Claim is one managed entry of a pod's spec.resourceClaims.
 type Claim struct {

@@ -32,17 +32,19 @@ type DeviceName struct {
 // Inventory is everything that exists. It never changes after Build.
 type Inventory struct {
 	hosts   map[string]*Host
+	hostAt  map[string]int32
 	names   []string
 	pools   []*Pool
 	pool    map[PoolID]*Pool
 	classes map[string]*Class
 	at      map[PoolID]int
 	states  []State
+	domains []DomainMembers
 }
 
 // Build puts an Inventory together. Of two hosts or pools with the same name the first one counts.
 func Build(in Input) *Inventory {
-	inv := &Inventory{hosts: make(map[string]*Host, len(in.Hosts)), pool: make(map[PoolID]*Pool, len(in.Pools)), classes: map[string]*Class{}, at: make(map[PoolID]int, len(in.Pools))}
+	inv := &Inventory{hosts: make(map[string]*Host, len(in.Hosts)), hostAt: make(map[string]int32, len(in.Hosts)), pool: make(map[PoolID]*Pool, len(in.Pools)), classes: map[string]*Class{}, at: make(map[PoolID]int, len(in.Pools))}
 	for i := range in.Hosts {
 		h := in.Hosts[i]
 		if _, twice := inv.hosts[h.Name]; !twice {
@@ -51,6 +53,9 @@ func Build(in Input) *Inventory {
 		}
 	}
 	slices.SortFunc(inv.names, Natural)
+	for i, name := range inv.names {
+		inv.hostAt[name] = int32(i)
+	}
 	for _, p := range in.Pools {
 		if _, twice := inv.pool[p.ID]; !twice {
 			inv.pool[p.ID] = p
@@ -62,6 +67,7 @@ func Build(in Input) *Inventory {
 		inv.at[p.ID] = i
 		inv.states = append(inv.states, inv.state(p))
 	}
+	inv.joinDomains()
 	for _, m := range in.Classes {
 		if _, twice := inv.classes[m.Name]; !twice {
 			inv.classes[m.Name] = inv.class(m)
@@ -95,6 +101,12 @@ func (inv *Inventory) Host(name string) (Host, bool) {
 
 // Hosts returns the names of all hosts in natural order. The caller must not change the result.
 func (inv *Inventory) Hosts() []string { return inv.names }
+
+// HostPosition is where a host stands in Hosts, or false when nobody knows it.
+func (inv *Inventory) HostPosition(name string) (int, bool) {
+	at, ok := inv.hostAt[name]
+	return int(at), ok
+}
 
 // Allocatable of a host by resource name, in thousandths; nil for a host that nobody knows. The caller must not change it.
 func (inv *Inventory) Allocatable(host string) map[string]int64 {

@@ -20,6 +20,8 @@ type Members struct {
 type Span struct {
 	Hosts   int
 	Devices []*Device
+	// Tied is true when an AcceleratorPool of some of them names an interconnect.
+	Tied bool
 }
 
 // Spans lists the devices of the class that can be reserved by their number of hosts, the smallest first.
@@ -32,6 +34,12 @@ func (c *Class) OfSpan(hosts int) []*Device {
 		return nil
 	}
 	return c.spans[i].Devices
+}
+
+// Tied reports whether an AcceleratorPool of some device of the class with that many hosts names an interconnect.
+func (c *Class) Tied(hosts int) bool {
+	i, found := slices.BinarySearchFunc(c.spans, hosts, func(s Span, hosts int) int { return cmp.Compare(s.Hosts, hosts) })
+	return found && c.spans[i].Tied
 }
 
 // ByLabel reports whether some device of the class that can be reserved matches its hosts by label.
@@ -49,6 +57,7 @@ func (c *Class) count(inv *Inventory) {
 			c.spans = slices.Insert(c.spans, i, Span{Hosts: len(d.Hosts)})
 		}
 		c.spans[i].Devices = append(c.spans[i].Devices, d)
+		c.spans[i].Tied = c.spans[i].Tied || d.Domain.Named()
 
 		at := inv.at[d.Pool]
 		position, ok := inv.pools[at].Plan().Position(d)
@@ -94,6 +103,9 @@ type State struct {
 	// Fingerprint of Off: equal for equal contents within one process.
 	Fingerprint uint64
 	classes     uint64
+	// domains by position, nil when no device of the pool belongs to one; common is one of them, noDomain or scattered.
+	domains []int32
+	common  int32
 }
 
 // Classes is a fingerprint of which classes select which devices of the pool.

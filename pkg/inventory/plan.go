@@ -15,6 +15,7 @@ type Plan struct {
 	uses  table[Use]
 	users table[User]
 	hosts []string
+	host  map[string]int32
 	on    table[int32]
 	under table[int32]
 	total []int64
@@ -98,6 +99,12 @@ func (pl *Plan) Short(counter int, left int64) int {
 // Hosts are the names of all hosts that devices of the pool name.
 func (pl *Plan) Hosts() []string { return pl.hosts }
 
+// HostPosition is where a host stands in Hosts, or false when no device of the pool names it.
+func (pl *Plan) HostPosition(name string) (int, bool) {
+	at, ok := pl.host[name]
+	return int(at), ok
+}
+
 // On are the devices that stand on the host with that position in Hosts.
 func (pl *Plan) On(host int) []int32 { return pl.on.row(host) }
 
@@ -106,10 +113,9 @@ func (pl *Plan) Under(device int) []int32 { return pl.under.row(device) }
 
 // newPlan ignores consumption of counters that the pool does not have; such a pool has a Problem.
 func newPlan(p *Pool) *Plan {
-	pl := &Plan{at: make(map[*Device]int32, len(p.Devices))}
+	pl := &Plan{at: make(map[*Device]int32, len(p.Devices)), host: map[string]int32{}}
 	users := make([][]User, len(p.Counters))
 	uses := make([][]Use, len(p.Devices))
-	host := map[string]int32{}
 	var on [][]int32
 	for i, d := range p.Devices {
 		pl.at[d] = int32(i)
@@ -121,10 +127,10 @@ func newPlan(p *Pool) *Plan {
 		}
 		var under []int32
 		for _, name := range d.Hosts {
-			h, seen := host[name]
+			h, seen := pl.host[name]
 			if !seen {
 				h = int32(len(pl.hosts))
-				host[name] = h
+				pl.host[name] = h
 				pl.hosts, on = append(pl.hosts, name), append(on, nil)
 			}
 			under, on[h] = append(under, h), append(on[h], int32(i))

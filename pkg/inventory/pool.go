@@ -47,6 +47,8 @@ type Device struct {
 	Taints []Taint
 	// Unusable says why Berth never reserves this device; nil for most.
 	Unusable *reason.Evidence
+	// Domain of the pool's interconnect that the device belongs to.
+	Domain Domain
 	// Attributes are for messages and maps: values as text by qualified name.
 	Attributes map[string]string
 }

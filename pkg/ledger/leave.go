@@ -10,23 +10,28 @@ import (
 // Without is a copy in which some holders hold nothing and some pods are gone: what is left when they have ended. holder
 // is asked for the Owner of each holding and pod for the name of each pod. Quarantine stays.
 func (l *Ledger) Without(holder, pod func(name string) bool) *Ledger {
-	out := New(l.inv)
-	for id, u := range l.pools {
-		for _, h := range u.holds {
-			if !holder(h.Owner) {
-				out.Take(h.Holding)
+	out := l.Clone()
+	for _, u := range l.uses() {
+		u.all(func(h *hold) {
+			if holder(h.Owner) {
+				for _, r := range h.records {
+					out.Give(r)
+				}
 			}
-		}
-		for host := range u.quarantined {
-			out.Quarantine(id, host)
+		})
+	}
+	leave := func(host string, u *hostUse) {
+		for _, s := range u.seats() {
+			if pod(s.pod) {
+				out.Leave(host, s.pod, s.requests)
+			}
 		}
 	}
-	for host, u := range l.hosts {
-		for name, requests := range u.pods {
-			if !pod(name) {
-				out.Use(host, name, requests)
-			}
-		}
+	for at, u := range l.rooms {
+		leave(l.inv.Hosts()[at], u)
+	}
+	for host, u := range l.strange {
+		leave(host, u)
 	}
 	return out
 }
@@ -113,7 +118,7 @@ func (n need) cover(going map[string]bool, order func(a, b string) int) {
 }
 
 // everybody is the need for all of some holders to go.
-func everybody(holds map[holdKey]*hold) need {
+func everybody(holds []*hold) need {
 	n := need{has: map[string]int64{}}
 	for _, h := range holds {
 		n.has[h.Owner]++
@@ -127,11 +132,11 @@ func (l *Ledger) deviceNeeds(devices []*inventory.Device) []need {
 	wanted := map[*poolUse]map[int]int64{}
 	var order []*poolUse
 	for _, d := range devices {
-		u, touched := l.pools[d.Pool]
-		if !touched {
+		u := l.pool(d.Pool)
+		if u == nil {
 			continue
 		}
-		if holds := u.onDevice[d.Name]; len(holds) > 0 {
+		if holds := u.at(d.Name).all(); len(holds) > 0 {
 			needs = append(needs, everybody(holds))
 		}
 		if holds := u.blockedBy(d); len(holds) > 0 {
@@ -154,8 +159,8 @@ func (l *Ledger) deviceNeeds(devices []*inventory.Device) []need {
 				continue
 			}
 			n := need{lacks: lacks, has: map[string]int64{}}
-			for _, h := range u.onCounter[i] {
-				n.has[h.Owner] = inventory.Add(n.has[h.Owner], h.counters[i])
+			for _, h := range u.onCounter[i].all() {
+				n.has[h.Owner] = inventory.Add(n.has[h.Owner], h.takes(int32(i)))
 			}
 			needs = append(needs, n)
 		}
@@ -166,22 +171,17 @@ func (l *Ledger) deviceNeeds(devices []*inventory.Device) []need {
 func (l *Ledger) roomNeeds(seats map[string]map[string]int64, holder func(pod string) string) []need {
 	var needs []need
 	for _, host := range sortedKeys(seats) {
-		allocatable, u := l.inv.Allocatable(host), l.hosts[host]
+		allocatable, u := l.inv.Allocatable(host), l.roomOf(host)
 		for _, resource := range sortedKeys(seats[host]) {
 			wants := seats[host][resource]
-			lacks := inventory.Add(wants, -allocatable[resource])
-			if u != nil {
-				lacks = inventory.Add(lacks, u.used[resource])
-			}
+			lacks := inventory.Add(inventory.Add(wants, -allocatable[resource]), u.of(resource))
 			if wants <= 0 || lacks <= 0 {
 				continue
 			}
 			n := need{lacks: lacks, has: map[string]int64{}}
-			if u != nil {
-				for pod, requests := range u.pods {
-					if requests[resource] > 0 {
-						n.has[holder(pod)] = inventory.Add(n.has[holder(pod)], requests[resource])
-					}
+			for _, s := range u.seats() {
+				if s.requests[resource] > 0 {
+					n.has[holder(s.pod)] = inventory.Add(n.has[holder(s.pod)], s.requests[resource])
 				}
 			}
 			needs = append(needs, n)

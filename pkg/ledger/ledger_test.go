@@ -140,7 +140,6 @@ func TestRoom(t *testing.T) {
 	check("n0", nil, 3)
 	check("n0", map[string]int64{"gpu": 1}, 0)
 	check("unknown", nil, 0)
-	l.Use("n0", "ml/a", map[string]int64{"cpu": 1500})
 	l.Use("n0", "ml/a", map[string]int64{"cpu": 500})
 	check("n0", two, 1)
 	l.Use("n0", "ml/b", map[string]int64{"cpu": 9000})

@@ -2,12 +2,14 @@ package ledger
 
 import (
 	"hash/maphash"
+	"maps"
+	"slices"
 
 	"github.com/berth-dev/berth/pkg/inventory"
 )
 
 // Occupied is what is taken of one pool, by the position of its devices (see inventory.Plan). Its slices are kept up with
-// every Take, are nil while nothing was taken, and must not be changed.
+// every change, are nil while nothing is taken, and must not be changed.
 type Occupied struct {
 	// Standing is how many distinct holders stand in the device: hold it, or something that cannot be held beside it.
 	// A reservation that holds several such devices counts once.
@@ -28,14 +30,15 @@ func (l *Ledger) Occupied(pool int) Occupied {
 	if u == nil {
 		return Occupied{}
 	}
-	return u.occupied.Occupied()
+	o := &u.occupied
+	return Occupied{Standing: o.standing, Short: o.lacking, Shut: o.shut, Irregular: o.irregular > 0, Fingerprint: o.print}
 }
 
 func (l *Ledger) at(pool int) *poolUse {
-	if pool < 0 || pool >= len(l.managed) {
+	if pool < 0 || pool >= len(l.pools) {
 		return nil
 	}
-	return l.managed[pool]
+	return l.pools[pool]
 }
 
 // Fingerprint is that of Occupied.
@@ -55,51 +58,64 @@ func (l *Ledger) Used(pool int) []int64 {
 	return nil
 }
 
-// occupied is the same while it is kept. Invariant: standing[d] is the number of identities whose footprint has d.
+// occupied is the same while it is kept.
 type occupied struct {
-	plan      *inventory.Plan
-	standing  []int32
-	short     []int32
-	shut      []int32
-	irregular bool
-	print     uint64
-	footprint map[string]*footprint
-	hosts     map[string]int
+	plan *inventory.Plan
+	// standing[d] is the number of identities of which some hold has d in its footprint: the devices that it excludes.
+	standing, lacking, shut []int32
+	irregular               int
+	print                   uint64
+	stands                  map[string]*stand
+
+	// mark[d] == stamp: d was met already. Scratch of footprint.
+	mark  []uint32
+	stamp uint32
 }
 
-// footprint is the set of devices that one identity stands in.
-type footprint struct{ set []uint64 }
-
-func (f *footprint) add(device int32) (isNew bool) {
-	word, bit := device/64, uint64(1)<<(device%64)
-	isNew = f.set[word]&bit == 0
-	f.set[word] |= bit
-	return isNew
+// stand is one identity's holds of the pool. It is written to by its owner only.
+type stand struct {
+	owner *token
+	holds int
+	// first is the hold that was there first; count[d], once there was a second, how many have d in their footprint. A hold
+	// that came to be known otherwise has the same footprint, so first may be its former self.
+	first *hold
+	count []int32
 }
 
 func newOccupied(p *inventory.Pool) occupied {
 	pl := p.Plan()
 	n := pl.Devices()
-	o := occupied{plan: pl, standing: make([]int32, n), short: make([]int32, n), shut: make([]int32, n),
-		footprint: map[string]*footprint{}, hosts: make(map[string]int, len(pl.Hosts()))}
-	for h, name := range pl.Hosts() {
-		o.hosts[name] = h
+	o := occupied{
+		plan: pl, standing: make([]int32, n), lacking: make([]int32, n), shut: make([]int32, n), stands: map[string]*stand{},
 	}
-	for i := range p.Counters {
-		// A device that consumes more than there is makes its pool invalid, but the count must be right.
-		o.drain(i, -1, 0)
+	if p != nil {
+		for i := range p.Counters {
+			// A device that consumes more than there is makes its pool invalid, but the count must be right.
+			o.drain(i, -1, 0)
+		}
 	}
 	return o
 }
 
-// Occupied is the view for readers.
-func (o *occupied) Occupied() Occupied {
-	return Occupied{Standing: o.standing, Short: o.short, Shut: o.shut, Irregular: o.irregular, Fingerprint: o.print}
+func (o *occupied) clone() occupied {
+	c := *o
+	c.standing, c.lacking, c.shut = slices.Clone(o.standing), slices.Clone(o.lacking), slices.Clone(o.shut)
+	c.stands = maps.Clone(o.stands)
+	c.mark, c.stamp = nil, 0
+	return c
+}
+
+// short is how many users of a counter find too little when only left remains.
+func (o *occupied) short(counter int, left int64) int {
+	if o.plan.Devices() == 0 {
+		return 0
+	}
+	return o.plan.Short(counter, left)
 }
 
 // drain follows a counter whose used amount changes; from is -1 before anything was counted.
 func (o *occupied) drain(counter int, from, to int64) {
-	if o.plan == nil || o.plan.Devices() == 0 {
+	if o.plan.Devices() == 0 {
 		return
 	}
 	total := o.plan.Total(counter)
@@ -108,118 +124,118 @@ func (o *occupied) drain(counter int, from, to int64) {
 		before = o.plan.Short(counter, inventory.Add(total, -from))
 	}
 	after := o.plan.Short(counter, inventory.Add(total, -to))
-	users := o.plan.Users(counter)
-	for _, u := range users[min(before, after):max(before, after)] {
-		if after > before {
-			o.short[u.Device]++
-		} else {
-			o.short[u.Device]--
-		}
+	step := int32(1)
+	if after < before {
+		before, after, step = after, before, -1
+	}
+	for _, u := range o.plan.Users(counter)[before:after] {
+		o.lacking[u.Device] += step
 	}
 }
 
-// enter follows a holding that was booked; first says that nobody else holds the device by its name.
-func (o *occupied) enter(key holdKey, h *hold, first bool) {
-	if o.plan == nil {
+// enter follows a hold that was booked; only says that nobody else holds its device.
+func (o *occupied) enter(t *token, h *hold, only bool) {
+	o.count(h, only, 1)
+	s := o.stands[h.of]
+	switch {
+	case s == nil:
+		o.stands[h.of] = &stand{owner: t, holds: 1, first: h}
+		o.footprint(h, func(d int32) { o.standing[d]++ })
+		return
+	case s.owner != t:
+		s = s.clone(t)
+		o.stands[h.of] = s
+	}
+	if s.count == nil {
+		s.count = make([]int32, o.plan.Devices())
+		o.footprint(s.first, func(d int32) { s.count[d]++ })
+	}
+	s.holds++
+	o.footprint(h, func(d int32) {
+		if s.count[d]++; s.count[d] == 1 {
+			o.standing[d]++
+		}
+	})
+}
+
+// leave undoes enter.
+func (o *occupied) leave(t *token, h *hold, only bool) {
+	o.count(h, only, -1)
+	s := o.stands[h.of]
+	if s.holds == 1 {
+		delete(o.stands, h.of)
+		o.footprint(h, func(d int32) { o.standing[d]-- })
 		return
 	}
-	o.print += h.print(key)
-	if device, ok := o.device(h); ok && first {
-		o.short[device]++
+	if s.owner != t {
+		s = s.clone(t)
+		o.stands[h.of] = s
 	}
-	if h.unbooked {
-		o.blocked(h, func(device int32) { o.short[device]++ })
-	}
-	o.stand(key.identity, h)
-}
-
-// stand adds a holding to the footprint of its identity.
-func (o *occupied) stand(identity string, h *hold) {
-	f := o.footprint[identity]
-	if f == nil {
-		f = &footprint{set: make([]uint64, (o.plan.Devices()+63)/64)}
-		o.footprint[identity] = f
-	}
-	stand := func(device int32) {
-		if f.add(device) {
-			o.standing[device]++
-		}
-	}
-	if device, ok := o.device(h); ok {
-		stand(device)
-	}
-	for i, milli := range h.counters {
-		for _, u := range o.plan.Users(i)[:o.plan.Short(i, inventory.Add(o.plan.Total(i), -milli))] {
-			stand(u.Device)
-		}
-	}
-	if h.unbooked {
-		o.blocked(h, stand)
-	}
-	o.irregular = o.irregular || !o.regular(h)
-}
-
-// retrace makes the footprint of an identity anew.
-func (o *occupied) retrace(identity string, holds map[holdKey]*hold) {
-	if o.plan == nil || o.footprint[identity] == nil {
-		return
-	}
-	for d := range o.standing {
-		if o.footprint[identity].set[d/64]&(1<<(d%64)) != 0 {
+	s.holds--
+	o.footprint(h, func(d int32) {
+		if s.count[d]--; s.count[d] == 0 {
 			o.standing[d]--
 		}
-	}
-	delete(o.footprint, identity)
-	for key, h := range holds {
-		if key.identity == identity {
-			o.stand(identity, h)
-		}
-	}
+	})
 }
 
-// leave undoes enter but for the footprint: a holding is only taken out to be entered again with a greater charge; where
-// the new one may take less, retrace follows.
-func (o *occupied) leave(key holdKey, h *hold, last bool) {
-	if o.plan == nil {
-		return
+func (s *stand) clone(t *token) *stand {
+	return &stand{owner: t, holds: s.holds, first: s.first, count: slices.Clone(s.count)}
+}
+
+func (o *occupied) count(h *hold, only bool, step int32) {
+	if step > 0 {
+		o.print += h.print
+	} else {
+		o.print -= h.print
 	}
-	o.print -= h.print(key)
-	if device, ok := o.device(h); ok && last {
-		o.short[device]--
+	if !h.regular {
+		o.irregular += int(step)
+	}
+	if h.device >= 0 && only {
+		o.lacking[h.device] += step
 	}
 	if h.unbooked {
-		o.blocked(h, func(device int32) { o.short[device]-- })
+		o.blocked(h, func(device int32) { o.lacking[device] += step })
 	}
 }
 
-func (o *occupied) device(h *hold) (int32, bool) {
-	if h.published == nil {
-		return 0, false
+// footprint calls each once for every device that cannot be held beside h.
+func (o *occupied) footprint(h *hold, each func(int32)) {
+	if o.plan.Devices() == 0 {
+		return
 	}
-	at, ok := o.plan.Position(h.published)
-	return int32(at), ok
-}
-
-// regular reports whether the holding takes exactly what a published device consumes.
-func (o *occupied) regular(h *hold) bool {
-	at, ok := o.device(h)
-	if !ok {
-		return false
+	if o.mark == nil {
+		o.mark = make([]uint32, o.plan.Devices())
 	}
-	uses := o.plan.Uses(int(at))
-	for _, u := range uses {
-		if h.counters[int(u.Counter)] != u.Milli {
-			return false
+	if o.stamp++; o.stamp == 0 {
+		clear(o.mark)
+		o.stamp = 1
+	}
+	once := func(d int32) {
+		if o.mark[d] != o.stamp {
+			o.mark[d] = o.stamp
+			each(d)
 		}
 	}
-	return len(uses) == len(h.counters)
+	if h.device >= 0 {
+		once(h.device)
+	}
+	for _, c := range h.counters {
+		for _, u := range o.plan.Users(int(c.Counter))[:c.Rivals] {
+			once(u.Device)
+		}
+	}
+	if h.unbooked {
+		o.blocked(h, once)
+	}
 }
 
-// blocked calls each for the devices that a holding blocks whose consumption nobody knows; compare poolUse.blockedBy.
+// blocked calls each for the devices that a hold blocks whose consumption nobody knows; compare poolUse.blockedBy.
 func (o *occupied) blocked(h *hold, each func(int32)) {
 	seen := make([]bool, o.plan.Devices())
 	for _, host := range h.Hosts {
-		if at, known := o.hosts[host]; known {
+		if at, known := o.plan.HostPosition(host); known {
 			for _, d := range o.plan.On(at) {
 				if !seen[d] {
 					seen[d] = true
@@ -230,44 +246,25 @@ func (o *occupied) blocked(h *hold, each func(int32)) {
 	}
 	for d := range seen {
 		if len(h.Hosts) == 0 || len(o.plan.Under(d)) == 0 {
-			each(int32(d))
+			if !seen[d] {
+				each(int32(d))
+			}
 		}
 	}
 }
 
-func (o *occupied) quarantine(host string) {
-	if o.plan == nil {
-		return
-	}
-	at, known := o.hosts[host]
+// quarantine follows a host whose quarantine begins or ends.
+func (o *occupied) quarantine(host string, step int32) {
+	at, known := o.plan.HostPosition(host)
 	if !known {
 		return
 	}
-	o.print += maphash.String(seed, host)
+	if step > 0 {
+		o.print += maphash.String(seed, host)
+	} else {
+		o.print -= maphash.String(seed, host)
+	}
 	for _, d := range o.plan.On(at) {
-		o.shut[d]++
+		o.shut[d] += step
 	}
-}
-
-var seed = maphash.MakeSeed()
-
-type amountKey struct {
-	of      uint64
-	counter int
-	milli   int64
-}
-
-// print is a fingerprint of what is taken and for whom.
-func (h *hold) print(key holdKey) uint64 {
-	of := maphash.Comparable(seed, key)
-	sum := of
-	for i, milli := range h.counters {
-		sum += maphash.Comparable(seed, amountKey{of, i, milli})
-	}
-	if h.unbooked {
-		for _, host := range h.Hosts {
-			sum += maphash.Comparable(seed, host) ^ of
-		}
-	}
-	return sum
 }

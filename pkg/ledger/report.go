@@ -23,16 +23,22 @@ type Overdraw struct {
 // Overdrawn lists every overdraw in a stable order.
 func (l *Ledger) Overdrawn() []Overdraw {
 	var out []Overdraw
-	for id, u := range l.pools {
+	for _, u := range l.uses() {
 		for i, used := range u.used {
 			if c := u.pool.Counters[i]; used > c.Milli {
-				out = append(out, Overdraw{Pool: id, CounterSet: c.Set, Counter: c.Name, Milli: used - c.Milli, Owners: owners(u.onCounter[i])})
+				out = append(out, Overdraw{Pool: u.id, CounterSet: c.Set, Counter: c.Name, Milli: used - c.Milli, Owners: owners(u.onCounter[i].all())})
 			}
 		}
-		for device, holds := range u.onDevice {
-			if len(holds) > 1 {
-				out = append(out, Overdraw{Pool: id, Device: device, Owners: owners(holds)})
+		twice := func(r *row) {
+			if holds := r.all(); len(holds) > 1 {
+				out = append(out, Overdraw{Pool: u.id, Device: holds[0].Device, Owners: owners(holds)})
 			}
+		}
+		for _, r := range u.onDevice {
+			twice(r)
+		}
+		for _, r := range u.vanished {
+			twice(r)
 		}
 	}
 	slices.SortFunc(out, func(a, b Overdraw) int {
@@ -45,10 +51,8 @@ func (l *Ledger) Overdrawn() []Overdraw {
 // Holdings lists everything that is held, by pool, device and owner.
 func (l *Ledger) Holdings() []Holding {
 	var out []Holding
-	for _, u := range l.pools {
-		for _, h := range u.holds {
-			out = append(out, h.Holding)
-		}
+	for _, u := range l.uses() {
+		u.all(func(h *hold) { out = append(out, h.Holding) })
 	}
 	slices.SortFunc(out, func(a, b Holding) int {
 		return cmp.Or(inventory.ComparePools(a.Pool, b.Pool), inventory.Natural(a.Device, b.Device),
@@ -80,13 +84,13 @@ func (l *Ledger) Left(pool inventory.PoolID, set, name string) int64 {
 	if !ok {
 		return 0
 	}
-	if u, touched := l.pools[pool]; touched {
+	if u := l.pool(pool); u != nil {
 		return inventory.Add(p.Counters[i].Milli, -u.used[i])
 	}
 	return p.Counters[i].Milli
 }
 
-func owners(holds map[holdKey]*hold) []string {
+func owners(holds []*hold) []string {
 	var names []string
 	for _, h := range holds {
 		names = append(names, h.Owner)

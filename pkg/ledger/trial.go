@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"maps"
+
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/reason"
 )
@@ -34,10 +36,10 @@ func (t *Trial) Obstacle(d *inventory.Device) *Obstacle {
 	if !t.free(d) {
 		return &Obstacle{Code: reason.NoFreeSlice, Owners: t.ledger.Holders(d)}
 	}
-	if u, touched := t.ledger.pools[d.Pool]; touched && len(u.quarantined) > 0 {
+	if u := t.ledger.pool(d.Pool); u != nil && len(u.quarantined) > 0 {
 		var hosts []string
 		for _, h := range d.Hosts {
-			if u.quarantined[h] {
+			if u.quarantined[h] > 0 {
 				hosts = append(hosts, h)
 			}
 		}
@@ -52,15 +54,15 @@ func (t *Trial) free(d *inventory.Device) bool {
 	if t.taken[d] {
 		return false
 	}
-	u, touched := t.ledger.pools[d.Pool]
-	if touched && (len(u.onDevice[d.Name]) > 0 || u.blockedBy(d) != nil) {
-		return false
-	}
+	u := t.ledger.pool(d.Pool)
 	p := t.ledger.inv.Pool(d.Pool)
 	if p.Usable() && len(t.used[d.Pool]) == 0 {
 		if at, ok := p.Plan().Position(d); ok {
-			return !touched || u.occupied.short[at] == 0
+			return u == nil || u.occupied.lacking[at] == 0
 		}
+	}
+	if u != nil && (len(u.at(d.Name).all()) > 0 || u.blockedBy(d) != nil) {
+		return false
 	}
 	for _, c := range d.Charge {
 		i, known := p.CounterIndex(c.CounterSet, c.Counter)
@@ -68,7 +70,7 @@ func (t *Trial) free(d *inventory.Device) bool {
 			return false // The pool is invalid; nobody should have asked.
 		}
 		left := inventory.Add(p.Counters[i].Milli, -t.used[d.Pool][i])
-		if touched {
+		if u != nil {
 			left = inventory.Add(left, -u.used[i])
 		}
 		if left < c.Milli {
@@ -76,33 +78,6 @@ func (t *Trial) free(d *inventory.Device) bool {
 		}
 	}
 	return true
-}
-
-// blockedBy returns the holdings of vanished devices that may overlap with the device.
-func (u *poolUse) blockedBy(d *inventory.Device) map[holdKey]*hold {
-	var found map[holdKey]*hold
-	for key, h := range u.unbooked {
-		if len(h.Hosts) == 0 || len(d.Hosts) == 0 || overlap(h.Hosts, d.Hosts) {
-			if found == nil {
-				found = map[holdKey]*hold{}
-			}
-			found[key] = h
-		}
-	}
-	return found
-}
-
-func overlap(a, b []string) bool {
-	in := make(map[string]bool, len(a))
-	for _, x := range a {
-		in[x] = true
-	}
-	for _, x := range b {
-		if in[x] {
-			return true
-		}
-	}
-	return false
 }
 
 // Take takes a device; ask Obstacle before.
@@ -126,9 +101,12 @@ func (t *Trial) charge(d *inventory.Device, sign int64) {
 // Shortage says what the host lacks for one more pod with these requests beside the pods seated in the trial, or nil.
 func (t *Trial) Shortage(host string, requests map[string]int64) *Shortage {
 	need := withPod(requests)
-	for name, milli := range t.seats[host] {
-		if need[name] > 0 {
-			need[name] = inventory.Add(need[name], milli)
+	if seated := t.seats[host]; len(seated) > 0 {
+		need = maps.Clone(need)
+		for name, milli := range seated {
+			if need[name] > 0 {
+				need[name] = inventory.Add(need[name], milli)
+			}
 		}
 	}
 	return t.ledger.shortage(host, need)
@@ -152,27 +130,27 @@ func (t *Trial) seat(host string, requests map[string]int64, sign int64) {
 // Holders are the owners of holdings that keep the device from being taken: of itself, of counters that it needs and
 // that do not suffice, of vanished devices on its hosts. Sorted; empty when it is free.
 func (l *Ledger) Holders(d *inventory.Device) []string {
-	u, touched := l.pools[d.Pool]
-	if !touched {
+	u := l.pool(d.Pool)
+	if u == nil {
 		return nil
 	}
 	// The same holder stands at most counters of a device: names are compared only once they are distinct.
 	var names []string
-	seen := map[holdKey]bool{}
-	collect := func(holds map[holdKey]*hold) {
-		for key, h := range holds {
-			if !seen[key] {
-				seen[key] = true
+	seen := map[*hold]bool{}
+	collect := func(holds []*hold) {
+		for _, h := range holds {
+			if !seen[h] {
+				seen[h] = true
 				names = append(names, h.Owner)
 			}
 		}
 	}
-	collect(u.onDevice[d.Name])
+	collect(u.at(d.Name).all())
 	collect(u.blockedBy(d))
 	for _, c := range d.Charge {
 		i, known := u.pool.CounterIndex(c.CounterSet, c.Counter)
 		if known && inventory.Add(u.pool.Counters[i].Milli, -u.used[i]) < c.Milli {
-			collect(u.onCounter[i])
+			collect(u.onCounter[i].all())
 		}
 	}
 	return sorted(names)

@@ -10,7 +10,9 @@ import (
 )
 
 // charge books a decision: its devices under the name of the gang, and the room of its pods.
-func charge(l *ledger.Ledger, e Entry, d placement.Decision) { chargeAs(l, e.holder(), e.Gang.Key.String(), e, d) }
+func charge(l *ledger.Ledger, e Entry, d placement.Decision) {
+	chargeAs(l, e.holder(), e.Gang.Key.String(), e, d)
+}
 
 // chargeAs books a decision under other names.
 func chargeAs(l *ledger.Ledger, owner, pods string, e Entry, d placement.Decision) {

@@ -13,8 +13,9 @@ import (
 
 // facts are what a refusal depended on. While none of them gets better the refusal stands.
 type facts struct {
-	// proved is false when the placer gave up: then anything that changes may lead it elsewhere.
-	proved  bool
+	// exact is true where any change of what is taken matters: when the placer gave up, as it may find its way elsewhere,
+	// and when it refused for another reason than that devices are held, as that may become the reason.
+	exact   bool
 	classes []classFacts
 	// used of the counters of each pool, for gangs of several devices: those may fit one by one and not together.
 	used map[int][]int64
@@ -40,8 +41,8 @@ type memberFacts struct {
 }
 
 // factsOf reads what the refusal of a gang depends on.
-func factsOf(g gang.Gang, w placement.World, proved bool) facts {
-	f := facts{proved: proved, room: make([]map[string]int, len(g.PodSets))}
+func factsOf(g gang.Gang, w placement.World, exact bool) facts {
+	f := facts{exact: exact, room: make([]map[string]int, len(g.PodSets))}
 	for _, name := range classesOf(g) {
 		f.classes = append(f.classes, readClass(name, w))
 	}
@@ -67,7 +68,7 @@ func factsOf(g gang.Gang, w placement.World, proved bool) facts {
 // stillHold reports whether nothing got better for the gang.
 func (f *facts) stillHold(g gang.Gang, w placement.World) bool {
 	for i := range f.classes {
-		if !f.classes[i].stillHold(w, f.proved) {
+		if !f.classes[i].stillHold(w, f.exact) {
 			return false
 		}
 	}
@@ -83,7 +84,7 @@ func (f *facts) stillHold(g gang.Gang, w placement.World) bool {
 		for i := range g.PodSets {
 			then, known := f.room[i][h]
 			now := roomFor(&g.PodSets[i], h, w)
-			if !known || now > then || !f.proved && now != then {
+			if !known || now > then || f.exact && now != then {
 				return false
 			}
 		}
@@ -174,7 +175,7 @@ func restOf(c *inventory.Class) string {
 	return b.String()
 }
 
-func (f *classFacts) stillHold(w placement.World, proved bool) bool {
+func (f *classFacts) stillHold(w placement.World, exact bool) bool {
 	class := w.Inventory.Class(f.name)
 	if len(class.Members) != len(f.members) || restOf(class) != f.rest {
 		return false
@@ -184,7 +185,7 @@ func (f *classFacts) stillHold(w placement.World, proved bool) bool {
 		if now.taken == then.taken && now.same(then) {
 			continue
 		}
-		if !proved || !now.same(then) {
+		if exact || !now.same(then) {
 			return false
 		}
 		for j, free := range freeSet(&class.Members[i], w.Ledger) {

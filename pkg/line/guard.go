@@ -7,10 +7,11 @@ import (
 	"github.com/berth-dev/berth/pkg/placement"
 )
 
-// guarded are the targets that the gang has to keep out of at all, and those of them that it may not be let into.
+// guarded are the targets that the gang has to keep out of at all, and those of them that it may not be let into. Nothing
+// is kept from a gang for one that comes after it in the same queue.
 func (p *pass) guarded(e Entry) (all, closed []*Target) {
 	for _, t := range p.targets {
-		if t.For == e.Gang.UID || t.Open {
+		if t.For == e.Gang.UID || t.Open || t.queue(e.Queue) && e.before(t.entry) < 0 {
 			continue
 		}
 		all = append(all, t)
@@ -48,25 +49,13 @@ func (p *pass) guard(targets []*Target) *ledger.Ledger {
 
 // keeping is the ledger with the targets kept in it: each takes what it needs beyond what its holders have until they go.
 func (p *pass) keeping(l *ledger.Ledger, targets []*Target) *ledger.Ledger {
-	if len(targets) == 0 {
-		return l
-	}
-	left := map[string]bool{}
-	owner := "a target"
+	kept := make([]ledger.Kept, 0, len(targets))
 	for _, t := range targets {
-		owner = t.name()
-		for _, h := range t.drain.holders {
-			left[h] = true
+		if w, published := want(t.entry, t.Decision, p.World.Inventory); published {
+			kept = append(kept, ledger.Kept{Want: w, Leaving: t.drain.holders})
 		}
 	}
-	later := l.Without(
-		func(owner string) bool { return left[owner] },
-		func(pod string) bool { return left[p.holderOf(pod)] },
-	)
-	for _, t := range targets {
-		t.charge(later)
-	}
-	return l.Envelope(later, owner)
+	return l.Keeping("targets", kept, p.holderOf)
 }
 
 // standsIn lists the targets that a decision would take something from.

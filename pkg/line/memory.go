@@ -3,6 +3,7 @@ package line
 import (
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/reason"
 )
 
 // Memory keeps refusals from one pass to the next, with what each depended on. One refusal answers all gangs of equal need
@@ -79,7 +80,7 @@ func (p *pass) ask(e Entry, targets []*Target) placement.Decision {
 	}
 	r.now[q] = d
 	if r.memory != nil {
-		r.memory.refused[q] = &refused{decision: d, facts: factsOf(e.Gang, w, d.Proved), used: true}
+		r.memory.refused[q] = &refused{decision: d, facts: factsOf(e.Gang, w, !d.Proved || d.Refusal.Code != reason.NoFreeSlice), used: true}
 	}
 	return d
 }

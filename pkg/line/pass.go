@@ -3,6 +3,7 @@ package line
 import (
 	"time"
 
+	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
 )
@@ -22,6 +23,8 @@ type Input struct {
 	Targets []Target
 	// Held counts the hosts that the gangs of each ClusterQueue hold.
 	Held map[string]int
+	// Barred reports whether nothing of a pool may be given out now; the placer has to know that, too. Nil: no pool is barred.
+	Barred func(inventory.PoolID) bool
 	// Memory keeps refusals from pass to pass; nil to ask about every gang again. It saves questions and changes no answer.
 	Memory *Memory
 }
@@ -83,10 +86,15 @@ func Pass(in Input) Result {
 			return p.result()
 		}
 		o := p.offer(e)
+		if !o.Decision.Fits() && helped(o.Decision.Refusal.Code) {
+			p.aim(e)
+			// Only what was kept for a younger gang was in its way.
+			if t := p.targetOf(e); t != nil && len(t.drain.holders) == 0 {
+				o = p.offer(e)
+			}
+		}
 		if o.Decision.Fits() {
 			p.take(o)
-		} else {
-			p.aim(e)
 		}
 		p.outcomes = append(p.outcomes, o)
 	}

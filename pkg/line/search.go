@@ -144,7 +144,7 @@ func (p *pass) soonestOne(e Entry, set *gang.PodSet, devices []*inventory.Device
 			}
 		}
 		decision := decisionOf(set, d)
-		if placement.Recheck(e.Gang, decision, p.world(base)) != nil {
+		if p.Barred != nil && p.Barred(d.Pool) || placement.Recheck(e.Gang, decision, p.world(base)) != nil {
 			continue
 		}
 		drain, enough := p.drainOf(e, decision)
@@ -250,6 +250,23 @@ func selected(requests []gang.Request, name string, d *inventory.Device, inv *in
 	for i := range requests {
 		if requests[i].Name == name {
 			return slices.Contains(inv.Class(requests[i].Class).OfSpan(len(d.Hosts)), d)
+		}
+	}
+	return false
+}
+
+// barred reports whether a decision takes something from a pool of which nothing may be given out.
+func (p *pass) barred(d placement.Decision) bool {
+	if p.Barred == nil {
+		return false
+	}
+	for _, ps := range d.PodSets {
+		for _, c := range ps.Claims {
+			for _, in := range c.Instances {
+				if slices.ContainsFunc(in.Devices, func(dev placement.Device) bool { return p.Barred(dev.Pool) }) {
+					return true
+				}
+			}
 		}
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/pkg/reason"
 )
 
 // Overdue is for how long a holder may outlive its known end before the end counts as unknown.
@@ -70,7 +71,7 @@ func (p *pass) revise() {
 	p.targets = nil
 	beside := p.bare(true).Clone()
 	for _, t := range kept {
-		if !serves(t.entry, t.Decision, p.World.Inventory) {
+		if !serves(t.entry, t.Decision, p.World.Inventory) || p.barred(t.Decision) {
 			continue
 		}
 		var known bool
@@ -126,6 +127,11 @@ func (p *pass) targetIn(queue string) *Target {
 	return nil
 }
 
+// helped reports whether a gang that was refused for the reason gets further when others end.
+func helped(c reason.Code) bool {
+	return c == reason.NoFreeSlice || c == reason.HostsBusy || c == reason.WaitingTurn
+}
+
 // aim sees to the target of a gang that was refused. Heads of other queues that have none and stand in line for longer are
 // seen to first, so that no gang is overtaken for ever by gangs of a queue that holds less.
 func (p *pass) aim(e Entry) {
@@ -138,7 +144,7 @@ func (p *pass) aim(e Entry) {
 		})
 		slices.SortFunc(older, Entry.older)
 		for _, o := range older {
-			if !p.offer(o).Decision.Fits() {
+			if d := p.offer(o).Decision; !d.Fits() && helped(d.Refusal.Code) {
 				p.aimAt(o)
 			}
 		}

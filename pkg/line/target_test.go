@@ -10,15 +10,15 @@ func TestSmallGangsKeepOutOfATarget(t *testing.T) {
 	s.passes(t, "a on tpu-4x4-0")
 	s.minute = 1
 	s.comes("big", "tpu-8x8")
-	s.passes(t, "big waits for pod/tpu-8x8-0: drains when ml/a end")
+	s.passes(t, "big waits for pod/tpu-8x8-0: drains when ml/a ends")
 	s.minute = 2
 	s.comes("b", "tpu-4x4")
-	s.passes(t, "big waits for pod/tpu-8x8-0: drains when ml/a end")
+	s.passes(t, "big waits for pod/tpu-8x8-0: drains when ml/a ends")
 	if got, want := s.refused("b"), "WaitingTurn: what is free is kept for ml/big"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	s.ends("a")
-	s.passes(t, "big on tpu-8x8-0; b waits for pod/tpu-4x4-0: drains when ml/big end")
+	s.passes(t, "big on tpu-8x8-0; b waits for pod/tpu-4x4-0: drains when ml/big ends")
 	s.ends("big")
 	s.passes(t, "b on tpu-4x4-0")
 }

@@ -32,7 +32,11 @@ func (t *Target) String() string {
 	case t.Open:
 		return fmt.Sprintf("waits for %s, which is kept for it once only gangs are in the way: %s", t.Slice(), some(t.Holders, 5))
 	default:
-		return fmt.Sprintf("waits for %s: drains when %s end", t.Slice(), some(t.Holders, 5))
+		end := "end"
+		if len(t.Holders) == 1 {
+			end = "ends"
+		}
+		return fmt.Sprintf("waits for %s: drains when %s %s", t.Slice(), some(t.Holders, 5), end)
 	}
 }
 

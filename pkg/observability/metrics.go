@@ -15,6 +15,7 @@ type Metrics struct {
 	waiting      *counts
 	reservations *counts
 	writes       *prometheus.CounterVec
+	breaches     prometheus.Counter
 }
 
 // NewMetrics registers a new set.
@@ -34,8 +35,12 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "berth_api_writes_total",
 			Help: "Writes sent to the API server by verb, resource (with subresource) and result: OK, the reason of the refusal, or Unanswered.",
 		}, []string{"verb", "resource", "result"}),
+		breaches: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "berth_ledger_breaches_total",
+			Help: "Times that the ledger, which is kept up, was found not to say what the objects say, and was built anew. Any is a bug.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.passes, m.waiting, m.reservations, m.writes} {
+	for _, c := range []prometheus.Collector{m.passes, m.waiting, m.reservations, m.writes, m.breaches} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -55,6 +60,9 @@ func (m *Metrics) SetWaiting(byReason map[string]int) { m.waiting.set(byReason) 
 
 // SetReservations replaces how many reservations there are, by phase.
 func (m *Metrics) SetReservations(byPhase map[string]int) { m.reservations.set(byPhase) }
+
+// LedgerBreached notes that the ledger had to be built anew.
+func (m *Metrics) LedgerBreached() { m.breaches.Inc() }
 
 // counts is a gauge with one label whose values change together: a scrape never sees half of a change, as it would
 // between Reset and Set of a GaugeVec.

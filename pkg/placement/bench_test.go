@@ -138,3 +138,15 @@ func BenchmarkPools(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDomains is one decision on a fleet of racks that are the domains of an interconnect: a pod, and a gang that stands
+// in one rack.
+func BenchmarkDomains(b *testing.B) {
+	for _, racks := range []int{50, 500} {
+		inv := worlds.GPURacks(racks, 18, 1).Inventory()
+		w := decisions(inv, halfTaken(inv, 1))
+		for _, pods := range []int{1, 4} {
+			b.Run(fmt.Sprintf("%d-racks/%d-pods", racks, pods), func(b *testing.B) { place(b, placement.NewScored(0), gpus(pods, gang.Required), w, true) })
+		}
+	}
+}

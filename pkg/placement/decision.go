@@ -68,6 +68,11 @@ type PodSet struct {
 	Hosts []string
 	// Claims in the order of the gang's pod set.
 	Claims []Claim
+	// Domains of their pools' interconnects that the devices stand in, each once and in order; one with an empty Value when
+	// a device belongs to none. Empty when no pool names an interconnect.
+	Domains []inventory.Domain
+	// Across is true when devices that should stand together stand in several domains, or outside any.
+	Across bool
 }
 
 // Claim is the devices behind one entry of the pods' spec.resourceClaims.

@@ -93,7 +93,7 @@ type grouped struct {
 	n          int
 	first      *blocked
 	owners     []string
-	notes      []string
+	notes      []reason.Evidence
 	pool       *inventory.Pool
 	evidence   []reason.Evidence
 }
@@ -116,9 +116,7 @@ func group(out []*blocked, withheld []*inventory.Pool) []*grouped {
 				g.owners = append(g.owners, o)
 			}
 		}
-		for _, n := range b.notes {
-			g.notes = append(g.notes, noteText(n))
-		}
+		g.notes = append(g.notes, b.notes...)
 		if len(g.evidence) < maxEvidence {
 			g.evidence = append(g.evidence, b.evidence()...)
 		}
@@ -126,8 +124,6 @@ func group(out []*blocked, withheld []*inventory.Pool) []*grouped {
 	for _, g := range groups {
 		slices.SortFunc(g.owners, inventory.Natural)
 		g.owners = slices.Compact(g.owners)
-		slices.SortFunc(g.notes, inventory.Natural)
-		g.notes = slices.Compact(g.notes)
 	}
 	for _, p := range withheld {
 		groups = append(groups, &grouped{code: p.Problem.Code, pool: p, n: 1, evidence: p.Problem.Evidence})
@@ -150,45 +146,44 @@ func (g *grouped) text(total int, first bool) string {
 	}
 	switch {
 	case g.ineligible:
-		return fmt.Sprintf("%s %s on hosts that the pods may not use: %s", n, are(g.n), list(g.notes))
+		return fmt.Sprintf("%s %s on hosts that the pods may not use: %s", n, are(g.n), notesText(g.notes))
 	case g.code == reason.NoFreeSlice && len(g.owners) == 0:
 		return fmt.Sprintf("%s %s taken by the gang itself", n, are(g.n))
 	case g.code == reason.NoFreeSlice:
 		return fmt.Sprintf("%s %s held by %s", n, are(g.n), list(g.owners))
 	case g.code == reason.HostsBusy:
-		return fmt.Sprintf("%s %s no room: %s", n, has, shortText(g.first.short))
+		return fmt.Sprintf("%s %s no room: %s", n, has, shortsText(g.first.shorts))
 	case g.code == reason.DeviceTainted:
-		return fmt.Sprintf("%s %s tainted: %s", n, are(g.n), list(g.notes))
+		return fmt.Sprintf("%s %s tainted: %s", n, are(g.n), notesText(g.notes))
 	case g.code == reason.Unsupported:
-		return fmt.Sprintf("%s cannot be reserved: %s", n, list(g.notes))
+		return fmt.Sprintf("%s cannot be reserved: %s", n, notesText(g.notes))
 	default:
-		return fmt.Sprintf("%s %s out of use: %s", n, are(g.n), list(g.notes))
+		return fmt.Sprintf("%s %s out of use: %s", n, are(g.n), notesText(g.notes))
 	}
 }
 
 // text is the reason of one device in a clause.
 func (b *blocked) text() string {
 	switch {
-	case b.short != nil:
-		return shortText(b.short)
+	case len(b.shorts) > 0:
+		return shortsText(b.shorts)
 	case len(b.owners) > 0:
 		return "held by " + list(b.owners)
 	case len(b.notes) == 0:
 		return "taken"
 	}
-	var notes []string
-	for _, n := range b.notes {
-		notes = append(notes, noteText(n))
-	}
-	return list(notes)
+	return notesText(b.notes)
 }
 
 func (b *blocked) evidence() []reason.Evidence {
 	switch {
-	case b.short != nil:
-		out := []reason.Evidence{{Kind: "host", Name: b.short.Host, Code: reason.HostsBusy, Detail: needsText(b.short)}}
-		for _, pod := range b.short.Pods[:min(len(b.short.Pods), maxNames)] {
-			out = append(out, reason.Evidence{Kind: "pod", Name: pod, Code: reason.HostsBusy, Detail: "on host " + b.short.Host})
+	case len(b.shorts) > 0:
+		var out []reason.Evidence
+		for _, s := range b.shorts {
+			out = append(out, reason.Evidence{Kind: "host", Name: s.Host, Code: reason.HostsBusy, Detail: needsText(s)})
+			for _, pod := range s.Pods[:min(len(s.Pods), maxNames)] {
+				out = append(out, reason.Evidence{Kind: "pod", Name: pod, Code: reason.HostsBusy, Detail: "on host " + s.Host})
+			}
 		}
 		return out
 	case len(b.owners) > 0:
@@ -202,13 +197,52 @@ func (b *blocked) evidence() []reason.Evidence {
 	}
 }
 
-func noteText(n reason.Evidence) string {
-	switch n.Kind {
-	case "host":
-		return "host " + n.Name + " " + n.Detail
-	default:
-		return n.Name + " " + n.Detail
+// notesText tells notes by name, and once what is the same of several hosts.
+func notesText(notes []reason.Evidence) string {
+	notes = slices.Clone(notes)
+	slices.SortFunc(notes, func(a, b reason.Evidence) int {
+		return cmp.Or(inventory.Natural(a.Name, b.Name), cmp.Compare(a.Detail, b.Detail))
+	})
+	notes = slices.CompactFunc(notes, func(a, b reason.Evidence) bool { return a.Name == b.Name && a.Detail == b.Detail })
+	hosts := map[string][]string{}
+	for _, n := range notes {
+		if n.Kind == "host" {
+			hosts[n.Detail] = append(hosts[n.Detail], n.Name)
+		}
 	}
+	var texts []string
+	for _, n := range notes {
+		alike := hosts[n.Detail]
+		switch {
+		case n.Kind != "host":
+			texts = append(texts, n.Name+" "+n.Detail)
+		case len(alike) == 1:
+			texts = append(texts, "host "+n.Name+" "+n.Detail)
+		case alike[0] == n.Name:
+			texts = append(texts, fmt.Sprintf("hosts %s (each %s)", list(alike), n.Detail))
+		}
+	}
+	return list(texts)
+}
+
+// lacking is a host without room.
+func lacking(short *ledger.Shortage) *blocked { return &blocked{shorts: []*ledger.Shortage{short}} }
+
+// shortsText tells what the first hosts lack, and which others lack room.
+func shortsText(shorts []*ledger.Shortage) string {
+	const most = 3
+	var texts, more []string
+	for i, s := range shorts {
+		if i < most {
+			texts = append(texts, shortText(s))
+		} else {
+			more = append(more, s.Host)
+		}
+	}
+	if len(more) > 0 {
+		texts = append(texts, "too little room also on "+list(more))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func shortText(s *ledger.Shortage) string {

@@ -15,8 +15,8 @@ type blocked struct {
 	notes []reason.Evidence
 	// owners hold the device or something that it needs.
 	owners []string
-	// short is what a host lacks.
-	short *ledger.Shortage
+	// shorts are the hosts that lack room, of many the first ones.
+	shorts []*ledger.Shortage
 	// ineligible is true when the pods, not the hardware, rule a host out.
 	ineligible bool
 }
@@ -49,10 +49,14 @@ func blockedBy(d *inventory.Device, req *gang.Request, set *gang.PodSet, w World
 		}
 		return b
 	}
+	var shorts []*ledger.Shortage
 	for _, h := range d.Hosts {
-		if short := trial.Shortage(h, set.Requests); short != nil {
-			return &blocked{device: d, code: reason.HostsBusy, short: short}
+		if short := trial.Shortage(h, set.Requests); short != nil && len(shorts) < maxEvidence {
+			shorts = append(shorts, short)
 		}
+	}
+	if len(shorts) > 0 {
+		return &blocked{device: d, code: reason.HostsBusy, shorts: shorts}
 	}
 	return nil
 }

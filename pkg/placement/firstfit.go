@@ -49,13 +49,34 @@ func (s *search) run(g gang.Gang) Decision {
 			return refused(g, i, refusal, true)
 		}
 	}
-	if !s.fill(0) {
-		if len(s.plans) == 1 {
-			return refused(g, 0, s.notTogether(), !s.exhausted)
-		}
-		return Decision{Refusal: s.notTogether(), Proved: !s.exhausted}
+	// Not before it is known that the devices suffice: a Job may ask for two thousand million pods.
+	for _, p := range s.plans {
+		s.addSlots(p)
 	}
-	return Decision{PodSets: s.decision(), Proved: true}
+	proved := true
+	if !s.fill(0) {
+		proved = !s.exhausted
+		if !s.spread() {
+			if len(s.plans) == 1 {
+				return refused(g, 0, s.notTogether(), proved && !s.exhausted)
+			}
+			return Decision{Refusal: s.notTogether(), Proved: proved && !s.exhausted}
+		}
+	}
+	return Decision{PodSets: s.decision(), Proved: proved}
+}
+
+// spread searches again, with all that only prefer one domain relaxed. It is false at once when nothing was left to relax.
+func (s *search) spread() bool {
+	before := len(s.relaxed)
+	for _, p := range s.plans {
+		s.relax(p)
+	}
+	if len(s.relaxed) == before {
+		return false
+	}
+	s.budget, s.exhausted = s.whole, false
+	return s.fill(0)
 }
 
 // refused says which pod set cannot be placed when there are several.

@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +173,9 @@ func TestRefusals(t *testing.T) {
 		"hosts": {blockHost(blockHost(blockHost(nested(), "node-0", reason.HostMissing, "does not exist"), "node-2", reason.HostUnusable, "is cordoned"), "node-6", reason.HostUnusable, "is not Ready").
 			with(func(l *ledger.Ledger) { l.Take(hold("x/one", "s-2")) }), tpu(2),
 			"NoFreeSlice: no tpu-4x4 is free: 1 of 4 is held by x/one; 2 are out of use: host node-2 is cordoned, host node-6 is not Ready; 1 is out of use: host node-0 does not exist"},
+		"hosts alike": {blockHost(blockHost(blockHost(nested(), "node-0", reason.HostUnusable, "is cordoned"), "node-2", reason.HostUnusable, "is cordoned"), "node-4", reason.HostUnusable, "is not Ready").
+			with(func(l *ledger.Ledger) { l.Take(hold("x/one", "s-3")) }), tpu(2),
+			"NoFreeSlice: no tpu-4x4 is free: 1 of 4 is held by x/one; 3 are out of use: hosts node-0, node-2 (each is cordoned), host node-4 is not Ready"},
 		"companions apart": {newSite("n1", "n3").device("gpu", "n1/g", []string{"n1"}).device("nic", "nics/a", []string{"n3"}), gang.Gang{PodSets: []gang.PodSet{set(1, claim("gpu", one("gpu")), claim("nic", one("nic")))}},
 			"HostSetsDiffer: no nic stands on the hosts of a gpu: the devices of one pod must share its host"},
 		"free but not together": {gpus(), gpuGang(1, 3), "NoFreeSlice: devices are free, but not together: 0 pods find all their devices on one host, 1 is needed (gpu)"},
@@ -202,6 +206,19 @@ func TestTooManyPods(t *testing.T) { // Scenario 20.
 	d := placement.FirstFit{}.Place(tpu(300), newSite(hosts...).device("tpu-4x4", "p/all", hosts).world())
 	if want := "TooManyPods: 300 pods would share one ResourceClaim of tpu-4x4, at most 255 can"; d.Fits() || d.Refusal.Error() != want {
 		t.Error(d.Refusal)
+	}
+}
+
+// What a Job may ask for is bounded by a 32-bit number only. It is answered without building anything of that size.
+func TestMorePodsThanThereIsMemoryFor(t *testing.T) {
+	w := newSite("n0", "n1").device("gpu", "p/0", []string{"n0"}).device("gpu", "p/1", []string{"n1"}).world()
+	for name, placer := range map[string]placement.Placer{"first fit": placement.FirstFit{}, "scored": placement.NewScored(0)} {
+		g := tpu(math.MaxInt32)
+		g.PodSets[0].Claims[0].Requests[0].Class = "gpu"
+		d := placer.Place(g, w)
+		if want := "NoFreeSlice: 2147483647 gpu are needed and only 2 exist"; d.Fits() || d.Refusal.Error() != want {
+			t.Errorf("%s:\n got %v\nwant %s", name, d.Refusal, want)
+		}
 	}
 }
 

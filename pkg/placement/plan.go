@@ -35,6 +35,8 @@ type item struct {
 	count          int // devices per claim
 	// devices of the class that have the right span, in order.
 	devices []*inventory.Device
+	// bond is how much it matters that they stand in one domain.
+	bond bond
 }
 
 // needed is how many devices the whole pod set takes for the item.
@@ -71,14 +73,23 @@ func planFor(set *gang.PodSet, inv *inventory.Inventory) (*plan, *reason.Refusal
 	if r := p.checkSpans(); r != nil {
 		return nil, r
 	}
-	// A device that spans hosts decides where the block stands; the rest must follow.
+	if r := p.bind(); r != nil {
+		return nil, r
+	}
+	p.lead()
+	return p, nil
+}
+
+// lead puts the item first that decides where a block stands, which the others must follow: one whose devices span all
+// hosts of it, and of those one that is bound to a domain, so that a search can go from domain to domain.
+func (p *plan) lead() {
+	best := -1
 	for i, it := range p.items {
-		if it.span == p.size {
-			p.items[0], p.items[i] = p.items[i], p.items[0]
-			break
+		if it.span == p.size && (best < 0 || p.items[best].bond == apart && it.bond != apart) {
+			best = i
 		}
 	}
-	return p, nil
+	p.items[0], p.items[best] = p.items[best], p.items[0]
 }
 
 func checkShape(set *gang.PodSet) *reason.Refusal {

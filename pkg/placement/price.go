@@ -28,7 +28,7 @@ func (s *Scored) price(d *Decision, w World) {
 		}
 	}
 	d.Destroys = map[string]int{}
-	var loss int64
+	loss := s.entering(chosen, w)
 	for pool, devices := range chosen {
 		sh := s.shelf(pool, w)
 		occ := w.Ledger.Occupied(pool)
@@ -36,6 +36,24 @@ func (s *Scored) price(d *Decision, w World) {
 		sh.destroyed(devices, &occ, w.Ledger.Used(pool), d.Destroys)
 	}
 	d.Score = score(loss)
+}
+
+// entering is twice what it costs that one more holder stands in the domains of the chosen devices.
+func (s *Scored) entering(chosen map[int][]int32, w World) int64 {
+	if len(s.realms) == 0 {
+		return 0
+	}
+	worth, in, sum := s.worths(w), map[int32]bool{}, int64(0)
+	for pool, devices := range chosen {
+		state := w.Inventory.State(pool)
+		for _, d := range devices {
+			if domain := state.DomainOf(d); domain >= 0 && !in[domain] {
+				in[domain] = true
+				sum = inventory.Add(sum, worth[domain])
+			}
+		}
+	}
+	return sum
 }
 
 // mark begins a new set of devices in gone.

@@ -34,13 +34,21 @@ type Scored struct {
 	kept    map[*inventory.Plan]*shelf
 	visit   uint64                          // number of the call
 	rank    map[*inventory.Class][]*ranking // by position in Class.Members; nil where out of date
+
+	// realms by position in the inventory's Domains, and the worth of each as of this call.
+	realms []realm
+	worth  []int64
+	// holders, seen and round are scratch of appraise.
+	holders map[string]struct{}
+	seen    []uint32
+	round   uint32
 }
 
 var _ Placer = (*Scored)(nil)
 
 // NewScored returns a Scored that tries at most budget devices where it searches; 0 means DefaultBudget.
 func NewScored(budget int) *Scored {
-	return &Scored{budget: budget, kept: map[*inventory.Plan]*shelf{}}
+	return &Scored{budget: budget, kept: map[*inventory.Plan]*shelf{}, holders: map[string]struct{}{}}
 }
 
 // Place implements Placer.
@@ -55,15 +63,14 @@ func (s *Scored) Place(g gang.Gang, w World) Decision {
 	s.prepare(w)
 	if len(plans) == 1 && len(plans[0].items) == 1 && plans[0].items[0].count == 1 {
 		p := plans[0]
-		if p.blocks == 1 {
-			if d, ok := s.one(p, w); ok {
-				return d
-			}
-		} else if d, ok := s.several(p, w); ok {
+		if d, ok := s.simple(p, w); ok {
 			return d
 		}
 	}
 	search := newSearch(w, plans, s.budget)
+	if len(s.realms) > 0 {
+		search.worth = s.worths(w)
+	}
 	search.rank = func(options []*inventory.Device) { s.order(options, w) }
 	d := search.run(g)
 	if d.Fits() {
@@ -71,6 +78,19 @@ func (s *Scored) Place(g gang.Gang, w World) Decision {
 		s.price(&d, w)
 	}
 	return d
+}
+
+// simple places a pod set of one request for one device. It is false when that leads to no placement; the search then finds
+// one, or says why there is none.
+func (s *Scored) simple(p *plan, w World) (Decision, bool) {
+	switch {
+	case p.blocks == 1:
+		return s.one(p, w)
+	case p.items[0].bond == apart:
+		return s.several(p, w)
+	default:
+		return s.joined(p, w)
+	}
 }
 
 // prepare drops what was kept for another inventory or another demand.
@@ -91,6 +111,7 @@ func (s *Scored) prepare(w World) {
 		}
 	}
 	s.kept = kept
+	s.realms, s.worth = newRealms(w.Inventory, s.classes, w.Demand), nil
 }
 
 // shelf of the pool at a position. Pools of which no device is asked for never need theirs.
@@ -161,31 +182,61 @@ func (s *Scored) one(p *plan, w World) (Decision, bool) {
 func (s *Scored) cheapest(it *item, set *gang.PodSet, w World, best []suitor) int {
 	n := 0
 	list := s.rankings(it, w)
+	var worth []int64
+	if it.class.Tied(it.span) && len(s.realms) > 0 {
+		worth = s.worths(w)
+	}
 	for i := range it.class.Members {
 		m := &it.class.Members[i]
 		if m.Span != it.span {
 			continue
 		}
 		r := list[i]
+		state := w.Inventory.State(m.Pool)
+		common, same := state.Common()
+		if worth == nil {
+			common, same = -1, true
+		}
 		for at := 0; ; at++ {
-			c, ok := r.at(at)
-			// Members are in order of pools and candidates of names, so of equal losses those found first stay.
-			if !ok || n == len(best) && c.loss >= best[n-1].loss {
+			// Candidates in order of losses end early; when they lie in several domains each must be looked at.
+			c, ok := r.next(at, same)
+			if !ok {
 				break
+			}
+			if !same {
+				common = state.DomainOf(c.device)
+			}
+			if common >= 0 {
+				c.loss = inventory.Add(c.loss, worth[common])
+			}
+			next := suitor{c, m.Pool}
+			if n == len(best) && !next.before(best[n-1]) {
+				if same {
+					break
+				}
+				continue
 			}
 			if !s.suits(m.Pool, c.device, it.req, set, w) {
 				continue
 			}
 			n = min(n+1, len(best))
 			to := n - 1
-			for to > 0 && best[to-1].loss > c.loss {
+			for to > 0 && next.before(best[to-1]) {
 				best[to] = best[to-1]
 				to--
 			}
-			best[to] = suitor{c, m.Pool}
+			best[to] = next
 		}
 	}
 	return n
+}
+
+// before reports whether less is lost by c, or as much and it is the first by pool and name.
+func (c suitor) before(o suitor) bool {
+	if c.loss != o.loss || c.pool == o.pool {
+		return c.candidate.compare(o.candidate) < 0
+	}
+	return c.pool < o.pool
 }
 
 // suits reports whether pods of the set may use a free device: everything that blockedBy checks but what is taken.
@@ -221,6 +272,7 @@ func (s *Scored) decide(p *plan, w World, chosen []suitor) Decision {
 		d := w.Inventory.Pools()[c.pool].Devices[c.device]
 		instances[i].Devices = []Device{device(it.req.Name, d)}
 		ps.Hosts = append(ps.Hosts, d.Hosts...)
+		ps.Domains = appendDomain(ps.Domains, d)
 	}
 	ps.Claims[0].Instances = instances
 	for i := range it.class.Members {
@@ -249,6 +301,9 @@ func (s *Scored) order(devices []*inventory.Device, w World) {
 		}
 		sh.begin(&occ)
 		loss[d] = sh.loss(int32(at), &occ)
+		if domain := w.Inventory.State(pool).DomainOf(int32(at)); domain >= 0 {
+			loss[d] = inventory.Add(loss[d], s.worths(w)[domain])
+		}
 	}
 	slices.SortStableFunc(devices, func(a, b *inventory.Device) int {
 		return candidate{loss: loss[a]}.compare(candidate{loss: loss[b]})

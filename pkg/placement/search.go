@@ -2,7 +2,6 @@ package placement
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
@@ -10,15 +9,38 @@ import (
 
 // search tries devices for every slot of every plan, first fit, and goes back where a later slot finds none.
 type search struct {
-	world     World
-	trial     *ledger.Trial
-	plans     []*plan
-	slots     []slot
-	options   map[*item]*options
-	budget    int
-	exhausted bool
+	world   World
+	trial   *ledger.Trial
+	plans   []*plan
+	slots   []slot
+	options map[*item]*options
+	// budget is how many devices may still be tried, of whole.
+	budget, whole int
+	exhausted     bool
 	// rank puts an item's options into the order in which they are tried; nil for the order of names.
 	rank func(options []*inventory.Device)
+	// domains that have a place for a plan, and those that have places enough, in the order in which they are tried; only for
+	// plans whose leading item has a bond.
+	domains, enough map[*plan][]seats
+	// relaxed items are bound no more; in is where a bound item stands, as soon as it has a device, and by where all bound
+	// items of a plan stand that are of one interconnect.
+	relaxed map[*item]bool
+	in      map[*item]tie
+	by      map[interconnect]tie
+	// worth of each domain, the least of which is tried first; nil for the order of names.
+	worth []int64
+}
+
+// tie is the domain that a bound item stands in, and with how many devices.
+type tie struct {
+	domain int32
+	n      int
+}
+
+// interconnect is that of some devices of a plan.
+type interconnect struct {
+	plan *plan
+	name string
 }
 
 // slot is the place of one device.
@@ -39,22 +61,14 @@ type slot struct {
 	index  int // of chosen in options.all
 }
 
-// options are the devices that an item may use, each by itself, before the gang took anything.
-type options struct {
-	all     []*inventory.Device
-	onHost  map[string][]int
-	onHosts map[string][]int
-}
-
 func newSearch(w World, plans []*plan, budget int) *search {
 	if budget <= 0 {
 		budget = DefaultBudget
 	}
-	s := &search{world: w, trial: w.Ledger.Try(), plans: plans, options: map[*item]*options{}, budget: budget}
-	for _, p := range plans {
-		s.addSlots(p)
+	return &search{
+		world: w, trial: w.Ledger.Try(), plans: plans, options: map[*item]*options{}, budget: budget, whole: budget,
+		domains: map[*plan][]seats{}, enough: map[*plan][]seats{}, relaxed: map[*item]bool{}, in: map[*item]tie{}, by: map[interconnect]tie{},
 	}
-	return s
 }
 
 func (s *search) addSlots(p *plan) {
@@ -88,36 +102,6 @@ func (s *search) addSlots(p *plan) {
 	}
 }
 
-// narrow computes an item's options.
-func (s *search) narrow(p *plan, it *item) (*options, []*blocked) {
-	o := &options{onHost: map[string][]int{}, onHosts: map[string][]int{}}
-	var out []*blocked
-	for _, d := range it.devices {
-		if b := s.blocked(d, it, p); b != nil {
-			out = append(out, b)
-			continue
-		}
-		o.all = append(o.all, d)
-	}
-	if s.rank != nil {
-		s.rank(o.all)
-	}
-	for i, d := range o.all {
-		if it.span == 1 {
-			o.onHost[d.Hosts[0]] = append(o.onHost[d.Hosts[0]], i)
-		} else {
-			o.onHosts[hostsKey(d.Hosts)] = append(o.onHosts[hostsKey(d.Hosts)], i)
-		}
-	}
-	return o, out
-}
-
-func hostsKey(hosts []string) string {
-	sorted := slices.Clone(hosts)
-	slices.Sort(sorted)
-	return strings.Join(sorted, ",")
-}
-
 // fill gives slot i and all later ones a device, or leaves no trace.
 func (s *search) fill(i int) bool {
 	if i == len(s.slots) {
@@ -130,16 +114,10 @@ func (s *search) fill(i int) bool {
 		from = s.slots[sl.previous].index + 1
 	}
 	if sl.leads {
-		for index := from; index < len(o.all) && !s.exhausted; index++ {
-			// Every later block needs a device of its own behind this one.
-			if len(o.all)-index < sl.plan.blocks-sl.block {
-				return false
-			}
-			if s.tryLeader(i, index) {
-				return true
-			}
+		if s.bound(sl.item) {
+			return s.leadIn(i, from)
 		}
-		return false
+		return s.leadFrom(i, from)
 	}
 	hosts := s.slots[sl.leader].chosen.Hosts
 	candidates := o.onHost[hosts[sl.host]]
@@ -152,6 +130,45 @@ func (s *search) fill(i int) bool {
 		}
 		if index >= from && s.tryDevice(i, index) {
 			return true
+		}
+	}
+	return false
+}
+
+// leadFrom tries the leading device of a block from a place in the options on.
+func (s *search) leadFrom(i, from int) bool {
+	sl := &s.slots[i]
+	o := s.options[sl.item]
+	for index := from; index < len(o.all) && !s.exhausted; index++ {
+		// Every later block needs a device of its own behind this one.
+		if len(o.all)-index < sl.plan.blocks-sl.block {
+			return false
+		}
+		if s.tryLeader(i, index) {
+			return true
+		}
+	}
+	return false
+}
+
+// leadIn is leadFrom for an item that is bound to one domain: the first block goes from domain to domain.
+func (s *search) leadIn(i, from int) bool {
+	sl := &s.slots[i]
+	o := s.options[sl.item]
+	domains := []seats{{domain: s.in[sl.item].domain}}
+	if s.in[sl.item].n == 0 {
+		domains = s.enough[sl.plan]
+	}
+	for _, d := range domains {
+		list := o.in[d.domain]
+		first, _ := slices.BinarySearch(list, from)
+		for at := first; at < len(list) && !s.exhausted; at++ {
+			if len(list)-at < sl.plan.blocks-sl.block {
+				break
+			}
+			if s.tryLeader(i, list[at]) {
+				return true
+			}
 		}
 	}
 	return false
@@ -186,7 +203,7 @@ func (s *search) tryDevice(i, index int) bool {
 	}
 	sl := &s.slots[i]
 	d := s.options[sl.item].all[index]
-	if s.trial.Obstacle(d) != nil {
+	if s.trial.Obstacle(d) != nil || !s.join(sl, index) {
 		return false
 	}
 	s.trial.Take(d)
@@ -195,37 +212,32 @@ func (s *search) tryDevice(i, index int) bool {
 		return true
 	}
 	s.trial.Drop(d)
+	s.part(sl, index)
 	sl.chosen = nil
 	return false
 }
 
-// decision reads the filled slots.
-func (s *search) decision() []PodSet {
-	var out []PodSet
-	at := 0
-	for _, p := range s.plans {
-		ps := PodSet{Name: p.set.Name}
-		for c := range p.set.Claims {
-			ps.Claims = append(ps.Claims, newClaim(p, c))
-		}
-		for ; at < len(s.slots) && s.slots[at].plan == p; at++ {
-			sl := s.slots[at]
-			if sl.leads {
-				ps.Hosts = append(ps.Hosts, sl.chosen.Hosts...)
-			}
-			instance := sl.block
-			if sl.item.span == 1 {
-				instance = sl.block*p.size + sl.host
-			}
-			in := &ps.Claims[sl.item.claim].Instances[instance]
-			in.Devices = append(in.Devices, device(sl.item.req.Name, sl.chosen))
-		}
-		for c := range ps.Claims {
-			for i := range ps.Claims[c].Instances {
-				inRequestOrder(ps.Claims[c].Instances[i].Devices, p.set.Claims[c].Requests)
-			}
-		}
-		out = append(out, ps)
+// join enters the domain of an option, or is false when the slot is bound to another one.
+func (s *search) join(sl *slot, index int) bool {
+	if !s.bound(sl.item) {
+		return true
 	}
-	return out
+	o := s.options[sl.item]
+	domain, by := o.domain[index], interconnect{sl.plan, o.all[index].Domain.By}
+	own, shared := s.in[sl.item], s.by[by]
+	if domain < 0 || own.n > 0 && own.domain != domain || shared.n > 0 && shared.domain != domain {
+		return false
+	}
+	s.in[sl.item], s.by[by] = tie{domain, own.n + 1}, tie{domain, shared.n + 1}
+	return true
+}
+
+// part undoes join.
+func (s *search) part(sl *slot, index int) {
+	if !s.bound(sl.item) {
+		return
+	}
+	by := interconnect{sl.plan, s.options[sl.item].all[index].Domain.By}
+	own, shared := s.in[sl.item], s.by[by]
+	s.in[sl.item], s.by[by] = tie{own.domain, own.n - 1}, tie{shared.domain, shared.n - 1}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 )
 
@@ -15,13 +16,13 @@ const severalBudget = 20 << 20
 func (s *Scored) several(p *plan, w World) (Decision, bool) {
 	// At first every free device counts, whether or not it suits the pods: most do, and checking costs more than choosing.
 	for _, onlySuiting := range []bool{false, true} {
-		chosen, exact, found := s.choose(p, w, onlySuiting)
-		if !found {
+		c := s.choose(p, w, onlySuiting, everywhere)
+		if c.devices == nil {
 			break
 		}
-		d := s.decide(p, w, chosen)
-		d.Proved = d.Proved && exact
-		if s.holds(p, w, chosen) {
+		if s.holds(p, w, c.devices) {
+			d := s.decide(p, w, c.devices)
+			d.Proved = d.Proved && c.exact
 			return d, true
 		}
 	}
@@ -44,58 +45,104 @@ func (s *Scored) holds(p *plan, w World, chosen []suitor) bool {
 	return true
 }
 
-// choose finds the cheapest devices, pool by pool, and then how many of each pool. exact says that none are cheaper.
-func (s *Scored) choose(p *plan, w World, onlySuiting bool) (chosen []suitor, exact, found bool) {
+// everywhere is not one domain.
+const everywhere = -1
+
+// choice is devices for a whole pod set.
+type choice struct {
+	// devices by pool and name; nil when there are too few.
+	devices []suitor
+	// cost is twice the loss, without what it costs to enter a domain.
+	cost int64
+	// exact is true when none are cheaper; without devices, when there are none.
+	exact bool
+}
+
+// choose finds the cheapest devices in one domain or everywhere, pool by pool, and then how many of each pool.
+func (s *Scored) choose(p *plan, w World, onlySuiting bool, domain int32) choice {
 	it, picks := p.items[0], newPicks(severalBudget)
 	list := s.rankings(it, w)
+	lots := s.lots(it, w, list, domain)
 	free := 0
-	for i := range it.class.Members {
-		if it.class.Members[i].Span == it.span {
-			free += len(list[i].all)
-		}
+	for _, g := range lots {
+		free += len(g.candidates)
 	}
 	if free < p.blocks {
-		return nil, false, false
+		return choice{exact: true}
 	}
 	all, exact := picks.nothing(), true
-	for i := range it.class.Members {
-		m := &it.class.Members[i]
-		if m.Span != it.span || len(list[i].all) == 0 {
-			continue
-		}
-		candidates := slices.Clone(list[i].all)
+	for _, g := range lots {
+		candidates := g.candidates
 		slices.SortFunc(candidates, candidate.compare)
 		if onlySuiting {
 			var whole bool
-			candidates, whole = s.suiting(candidates, m.Pool, p, w)
+			candidates, whole = s.suiting(candidates, g.pool, p, w)
 			exact = exact && whole
 		}
-		sh := s.shelves[m.Pool]
-		occ := w.Ledger.Occupied(m.Pool)
+		sh := s.shelves[g.pool]
+		occ := w.Ledger.Occupied(g.pool)
 		var c curve
 		ok := true
 		switch {
 		case !sh.near.Complete:
-			return nil, false, false
+			return choice{}
 		case sh.near.Laminar:
-			c, ok = sh.forest(picks, candidates, m.Pool, p.blocks, &occ)
+			c, ok = sh.forest(picks, candidates, g.pool, p.blocks, &occ)
 		default:
-			c = sh.greedy(picks, candidates, m.Pool, p.blocks, &occ)
+			c = sh.greedy(picks, candidates, g.pool, p.blocks, &occ)
 			exact = exact && len(candidates) == 1
 		}
 		if ok {
 			all, ok = picks.beside(all, c, p.blocks)
 		}
 		if !ok {
-			return nil, false, false
+			return choice{}
 		}
 	}
 	if len(all.cost) <= p.blocks {
-		return nil, false, false
+		return choice{exact: exact}
 	}
-	chosen = picks.devices(all.pick[p.blocks])
+	chosen := picks.devices(all.pick[p.blocks])
 	slices.SortStableFunc(chosen, func(a, b suitor) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.device, b.device)) })
-	return chosen, exact, true
+	return choice{devices: chosen, cost: all.cost[p.blocks], exact: exact}
+}
+
+// lot is free devices of one pool.
+type lot struct {
+	pool       int
+	candidates []candidate
+}
+
+// lots are the free devices of the item in one domain or everywhere, by pool. The caller may change them.
+func (s *Scored) lots(it *item, w World, list []*ranking, domain int32) []lot {
+	var out []lot
+	if domain == everywhere {
+		for i := range it.class.Members {
+			if m := &it.class.Members[i]; m.Span == it.span && len(list[i].all) > 0 {
+				out = append(out, lot{m.Pool, slices.Clone(list[i].all)})
+			}
+		}
+		return out
+	}
+	for _, in := range w.Inventory.Domains()[domain].Pools {
+		i, found := slices.BinarySearchFunc(it.class.Members, in.Pool, func(m inventory.Members, pool int) int { return cmp.Compare(m.Pool, pool) })
+		for ; found && i < len(it.class.Members) && it.class.Members[i].Pool == in.Pool; i++ {
+			if it.class.Members[i].Span != it.span {
+				continue
+			}
+			g := lot{pool: in.Pool}
+			state := w.Inventory.State(in.Pool)
+			for _, c := range list[i].all {
+				if state.DomainOf(c.device) == domain {
+					g.candidates = append(g.candidates, c)
+				}
+			}
+			if len(g.candidates) > 0 {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
 }
 
 // suiting keeps the candidates that suit the pods, and of those of one host only as many as it has room for pods, the

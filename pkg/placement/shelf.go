@@ -267,3 +267,11 @@ func (r *ranking) at(i int) (candidate, bool) {
 	}
 	return r.all[i], true
 }
+
+// next is at, or in no order at all when order does not matter: then nothing is sorted.
+func (r *ranking) next(i int, ordered bool) (candidate, bool) {
+	if ordered || i >= len(r.all) {
+		return r.at(i)
+	}
+	return r.all[i], true
+}

@@ -19,7 +19,7 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 		}
 	}
 	if p.size > 1 {
-		return nil
+		return s.checkDomains(p)
 	}
 	seats := 0
 	var tight *reason.Refusal
@@ -43,7 +43,7 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 		seats += fit
 	}
 	if seats >= p.set.Count {
-		return nil
+		return s.checkDomains(p)
 	}
 	if tight != nil {
 		tight.Message = clamp(fmt.Sprintf("%s find a device and room, %d %s needed: %s", counted(seats, "pod"), p.set.Count, are(p.set.Count), tight.Message))
@@ -63,8 +63,7 @@ func (s *search) tight(host string, room int, p *plan) *reason.Refusal {
 	if short == nil {
 		return nil
 	}
-	b := &blocked{short: short}
-	return &reason.Refusal{Code: reason.HostsBusy, Message: shortText(short), Evidence: b.evidence()}
+	return &reason.Refusal{Code: reason.HostsBusy, Message: shortText(short), Evidence: lacking(short).evidence()}
 }
 
 // meets reports whether some device of the companion could ever stand with some leading device.
@@ -107,7 +106,11 @@ func (s *search) notTogether() *reason.Refusal {
 			prefix = "pod set " + p.set.Name + " "
 		}
 		for _, it := range p.items {
-			needs = append(needs, fmt.Sprintf("%sneeds %d of %d free %s", prefix, p.needed(it), len(s.options[it].all), it.class.Name))
+			need := fmt.Sprintf("%sneeds %d of %d free %s", prefix, p.needed(it), len(s.options[it].all), it.class.Name)
+			if it.bond == required {
+				need += " in one " + it.noun()
+			}
+			needs = append(needs, need)
 		}
 	}
 	tail := ""

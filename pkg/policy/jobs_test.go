@@ -71,6 +71,7 @@ func TestJobsAreNotCreatedWithTheKeysOfAnother(t *testing.T) {
 	}{
 		{"plain", editor, nil, ""},
 		{"asks-for-slices", editor, []func(*batchv1.Job){noted(v1alpha1.AnnotationSlices)}, ""},
+		{"asks-for-an-interconnect", editor, []func(*batchv1.Job){noted(v1alpha1.AnnotationInterconnect)}, ""},
 		{"copied", editor, []func(*batchv1.Job){admitted}, all},
 		{"copied-by-admin", carla, []func(*batchv1.Job){admitted}, all},
 		{"copied-with-kueues-key", editor, []func(*batchv1.Job){admitted, func(j *batchv1.Job) {
@@ -136,7 +137,7 @@ func TestJobSetsAreNotCreatedWithTheKeysOfAnother(t *testing.T) {
 	}
 	c := w.admin
 	must(t, c.Create(t.Context(), jobSet("plain", map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{v1alpha1.AnnotationSlices: "2"}}})))
+		"annotations": map[string]any{v1alpha1.AnnotationSlices: "2", v1alpha1.AnnotationInterconnect: "required"}}})))
 	copied := jobSet("copied", map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelReservation: "gang-1"}}})
 	expect(t, c.Create(t.Context(), copied), policy.JobSetKeys, "JobSet "+ns+"/copied cannot be created with the keys of another "+
 		"JobSet's reservation. Remove from the pod template of replicated job workers: label berth.dev/reservation, annotations "+

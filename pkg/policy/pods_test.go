@@ -121,6 +121,7 @@ func TestPodsOfAGangArePinned(t *testing.T) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: v1alpha1.GateSeating}}
 		}}, "h2", "tpu=berth.gang-1-tpu-1"},
 		{"slices-note-kept", []podChange{ofGang(0), annotate(v1alpha1.AnnotationSlices, "2")}, "h0", "tpu=berth.gang-1-tpu-0"},
+		{"interconnect-note-kept", []podChange{ofGang(0), annotate(v1alpha1.AnnotationInterconnect, "required")}, "h0", "tpu=berth.gang-1-tpu-0"},
 		{"three-thousand-hosts", []podChange{ofGang(2999), annotate(v1alpha1.AnnotationHosts, longHosts(3000))},
 			"a-host-with-a-name-as-long-as-clouds-give-them-2999.example", "tpu=berth.gang-1-tpu-1499"},
 	} {
@@ -262,6 +263,7 @@ func TestOtherPodsAreUnaffected(t *testing.T) {
 		named("tpu", "my-claim"),
 		named("tpu", "berth"),
 		annotate(v1alpha1.AnnotationSlices, "2"),
+		annotate(v1alpha1.AnnotationInterconnect, "required"),
 		// Without the label these mean nothing.
 		annotate(v1alpha1.AnnotationHosts, "h0"),
 		annotate("claim.berth.dev/tpu", "berth.x/1"),

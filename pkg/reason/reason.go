@@ -36,6 +36,8 @@ const (
 	NotSeated Code = "NotSeated"
 	// SliceLost: the reserved slice can no longer be used: device taint, lost host, claim deleted, room taken.
 	SliceLost Code = "SliceLost"
+	// Recalled: the slice was lent from what is kept for a gang of higher priority, which can have it now.
+	Recalled Code = "Recalled"
 	// ShapeUnknown: no device of any pool matches the device class. It is not final: a driver that restarts takes its
 	// devices away for a while, and a missing class can be created.
 	ShapeUnknown Code = "ShapeUnknown"
@@ -89,9 +91,9 @@ func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Message }
 
 // Evidence is one thing that blocks.
 type Evidence struct {
-	// Kind is what the fields describe: "host", "device", "pool", "holder" or "pod".
+	// Kind is what the fields describe: "host", "device", "pool", "domain", "holder" or "pod".
 	Kind string `json:"kind"`
-	// Name of the host, device (<pool>/<device>), pool, claim or pod (<namespace>/<name>).
+	// Name of the host, device (<pool>/<device>), pool, interconnect domain, claim or pod (<namespace>/<name>).
 	Name string `json:"name"`
 	// Code is the reason that applies to it.
 	Code Code `json:"code"`

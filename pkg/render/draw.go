@@ -28,7 +28,7 @@ func (r MapReport) Text(wide bool) string {
 			}
 			fmt.Fprintf(&b, "pool %s (%s): %s in rows of %d\n", p.Pool, p.Driver, count(hosts, "host"), p.Columns)
 			for _, d := range p.Domains {
-				grid(&b, d, p.Columns)
+				frame(&b, cells(d), p.Columns, 1)
 			}
 			driver = ""
 			continue
@@ -57,19 +57,6 @@ func (r MapReport) Text(wide bool) string {
 	return b.String()
 }
 
-func grid(b *strings.Builder, hosts []HostMap, columns int) {
-	name, mark := widths(hosts)
-	edge := strings.Repeat("+"+strings.Repeat("-", name+mark+3), columns) + "+\n"
-	b.WriteString(edge)
-	for i, h := range hosts {
-		b.WriteString("| " + pad(h.Name, name) + " " + pad(h.mark(), mark) + " ")
-		if (i+1)%columns == 0 || i == len(hosts)-1 {
-			b.WriteString("|\n")
-		}
-	}
-	b.WriteString(edge)
-}
-
 func byDomain(b *strings.Builder, p PoolMap) {
 	for i, d := range p.Domains {
 		head := "pool " + p.Pool
@@ -77,13 +64,14 @@ func byDomain(b *strings.Builder, p PoolMap) {
 			head += fmt.Sprintf(", domain %d", i+1)
 		}
 		head += ": "
-		name, mark := widths(d)
-		for from := 0; from < len(d); from += perLine {
-			var cells []string
-			for _, h := range d[from:min(from+perLine, len(d))] {
-				cells = append(cells, pad(h.Name, name)+" "+pad(h.mark(), mark))
+		row := cells(d)
+		name, mark := widths(row)
+		for from := 0; from < len(row); from += perLine {
+			var texts []string
+			for _, c := range row[from:min(from+perLine, len(row))] {
+				texts = append(texts, pad(c.name, name)+" "+pad(c.mark, mark))
 			}
-			b.WriteString(strings.TrimRight("  "+head+strings.Join(cells, "   "), " ") + "\n")
+			b.WriteString(strings.TrimRight("  "+head+strings.Join(texts, "   "), " ") + "\n")
 			head = strings.Repeat(" ", utf8.RuneCountInString(head))
 		}
 	}
@@ -108,13 +96,11 @@ func (h HostMap) mark() string {
 	return text
 }
 
-func widths(hosts []HostMap) (name, mark int) {
+// cells of a domain.
+func cells(hosts []HostMap) []cell {
+	out := make([]cell, 0, len(hosts))
 	for _, h := range hosts {
-		name, mark = max(name, utf8.RuneCountInString(h.Name)), max(mark, utf8.RuneCountInString(h.mark()))
+		out = append(out, cell{name: h.Name, mark: h.mark()})
 	}
-	return name, mark
-}
-
-func pad(text string, n int) string {
-	return text + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(text)))
+	return out
 }

@@ -26,8 +26,8 @@ func layoutOf(p *inventory.Pool) layout {
 	var sets [][]int
 	bent := false
 	for _, d := range p.Devices {
-		if len(d.Hosts) < 2 {
-			continue
+		if len(d.Hosts) < 2 || d.ByLabel {
+			continue // what matches a label today says nothing about where it stands
 		}
 		set := make([]int, 0, len(d.Hosts))
 		for _, h := range d.Hosts {

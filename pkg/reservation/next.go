@@ -2,6 +2,9 @@ package reservation
 
 // Next says what follows from the view. The first rule that applies decides.
 func Next(v View) Plan {
+	if v.Target {
+		return Plan{Rule: "target"}
+	}
 	if v.Phase != Releasing {
 		return first(serving, v)
 	}

@@ -27,6 +27,8 @@ const (
 // View is everything that Next decides on.
 type View struct {
 	Phase Phase
+	// Target: the reservation is what a waiting gang waits for. It holds nothing, and the line alone makes and ends it.
+	Target bool
 	// Recorded: the reservation object exists. It does not for a claim that outlived its reservation.
 	Recorded bool
 	// Deleting: somebody deleted the reservation object.

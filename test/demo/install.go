@@ -14,8 +14,8 @@ import (
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/controllers"
+	"github.com/berth-dev/berth/pkg/render"
 	"github.com/berth-dev/berth/test/cluster"
-	"github.com/berth-dev/berth/test/demo/grid"
 	"github.com/berth-dev/berth/test/demo/witness"
 )
 
@@ -79,7 +79,7 @@ func (d *demo) installBerth(ctx context.Context) error {
 	if err := d.await(ctx, "the pool is fenced and the admission check active", func(*witness.Observation) error { return d.inForce(ctx) }); err != nil {
 		return err
 	}
-	d.say("%s", grid.Legend)
+	d.say("%s", render.PictureLegend)
 	return nil
 }
 

@@ -16,26 +16,26 @@ import (
 	"k8s.io/utils/ptr"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
-	"github.com/berth-dev/berth/test/demo/grid"
+	"github.com/berth-dev/berth/pkg/render"
 	"github.com/berth-dev/berth/test/demo/witness"
 )
 
 // picture is what an observation looks like: a square of hosts, the Jobs by name, and then claims that are not Berth's.
-func picture(o *witness.Observation) grid.Picture {
-	p := grid.Picture{Columns: int(math.Sqrt(float64(len(o.Nodes))))}
+func picture(o *witness.Observation) render.Picture {
+	p := render.Picture{Columns: int(math.Sqrt(float64(len(o.Nodes))))}
 	at := map[string]int{}
 	for _, name := range hostNames(o) {
 		at[name] = len(p.Hosts)
-		p.Hosts = append(p.Hosts, grid.Host{Name: name})
+		p.Hosts = append(p.Hosts, render.PictureHost{Name: name})
 	}
-	share := func(node string, holder int) *grid.Share {
+	share := func(node string, holder int) *render.Share {
 		h := &p.Hosts[at[node]]
 		for i := range h.Shares {
-			if h.Shares[i].Job == holder {
+			if h.Shares[i].Line == holder {
 				return &h.Shares[i]
 			}
 		}
-		h.Shares = append(h.Shares, grid.Share{Job: holder, Rank: grid.NoPod})
+		h.Shares = append(h.Shares, render.Share{Line: holder, Rank: render.NoPod})
 		return &h.Shares[len(h.Shares)-1]
 	}
 	hold := func(claim *resourcev1.ResourceClaim, holder int) {
@@ -50,7 +50,7 @@ func picture(o *witness.Observation) grid.Picture {
 	slices.SortFunc(jobs, func(a, b batchv1.Job) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range jobs {
 		job := &jobs[i]
-		p.Jobs = append(p.Jobs, grid.Job{
+		p.Lines = append(p.Lines, render.PictureLine{
 			Letter: string(rune('a' + i)), Name: job.Name,
 			Wants: fmt.Sprintf("%d pods, %s", ptr.Deref(job.Spec.Parallelism, 1), template(job)),
 			Story: story(o, job),
@@ -74,8 +74,8 @@ func picture(o *witness.Observation) grid.Picture {
 		if slice := devices(claim); slice != "" {
 			story = "holds " + slice
 		}
-		p.Jobs = append(p.Jobs, grid.Job{Letter: "x", Name: claim.Name, Wants: "an ordinary claim", Story: story})
-		hold(claim, len(p.Jobs)-1)
+		p.Lines = append(p.Lines, render.PictureLine{Letter: "x", Name: claim.Name, Wants: "an ordinary claim", Story: story})
+		hold(claim, len(p.Lines)-1)
 	}
 	return p
 }

@@ -61,16 +61,13 @@ var errLost = errors.New("the leader lost its lease too early")
 // or if early from the beginning.
 func (b *batch) lead(ctx context.Context, cells []cell, how takeover, early bool) error {
 	b.tries++
-	if b.leader = b.successor; b.leader.dead() {
-		b.leader = b.start(b.log)
-	}
-	if err := await(ctx, "leading", b.leader.leads); err != nil {
+	if err := b.succeeded(ctx); err != nil {
 		return err
 	}
+	b.leader = b.successor
 	if err := b.prepare(ctx, cells, func(c cell) []faults.Fault { return []faults.Fault{c.fault()} }); err != nil {
 		return err
 	}
-	b.successor = b.leader
 	first := func() {}
 	if how == laggard {
 		b.successor = b.start(b.log)
@@ -114,8 +111,7 @@ func (b *batch) succeed(ctx context.Context, how takeover) error {
 	case how == laggard:
 		err = b.takeOverLate(ctx, b.successor)
 	default:
-		b.successor = b.start(b.log)
-		err = await(ctx, "taking over", b.successor.leads)
+		err = b.succeeded(ctx)
 	}
 	b.note("taken over")
 	return err
@@ -221,6 +217,17 @@ func (b *batch) takeOverLate(ctx context.Context, in *incarnation) error {
 		return errors.New("none was made")
 	})
 	return err
+}
+
+// succeeded returns when the successor leads. One that is dead, or dies before it leads, is started again: a machine that
+// is busy enough can keep a process from renewing its lease. Only one process is ever alive beside the leader that dies.
+func (b *batch) succeeded(ctx context.Context) error {
+	return await(ctx, "taking over", func(ctx context.Context) error {
+		if b.successor.dead() {
+			b.successor = b.start(b.log)
+		}
+		return b.successor.leads(ctx)
+	})
 }
 
 // settle returns when every cell has come to its end, or patience has.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/berth-dev/berth/test/faults"
 	"github.com/berth-dev/berth/test/invariants"
-	"github.com/berth-dev/berth/test/scene"
 )
 
 // meanwhile is what the second leader has to do while the first is stopped.
@@ -34,52 +33,26 @@ const (
 // another gang on the same hardware. Then the write arrives and the old leader wakes up: it overdraws nothing, it ends, and
 // both gangs run whole.
 func TestLeaderIsFrozenAtEachWrite(t *testing.T) {
-	ways := []meanwhile{goesOn, deactivated, deleted}
-	w := newWorld(t, len(ways))
+	t.Parallel()
 	binary := program(t)
-	proxy := faults.NewProxy(t, w.cluster.RESTConfig())
-	n := 0
-	next := func() process {
-		n++
-		return w.launch(t, binary, fmt.Sprintf("berth-%d", n), proxy)
-	}
-	leader := next()
-	must(t, await(t.Context(), "leading", leader.leads))
-
-	sites := w.written(t, proxy)
+	first := freezer(t, binary)
+	sites := first.written(t)
 	t.Logf("a gang takes %d writes", len(sites))
-	for i, site := range sites {
-		standby := next()
-		t.Run(site.String(), func(t *testing.T) {
-			r := &round{world: w, t: t, watcher: scene.Watch(t, w.cluster), began: time.Now()}
-			r.play(fmt.Sprintf("f%02d", i), proxy, site, ways, leader, standby)
+	for n := range freezers {
+		t.Run(fmt.Sprintf("%d of %d", n+1, freezers), func(t *testing.T) {
+			t.Parallel()
+			f := first
+			if n > 0 {
+				f = freezer(t, binary)
+			}
+			for i := n; i < len(sites); i += freezers {
+				f.freeze(t, sites[i])
+				if t.Failed() {
+					return
+				}
+			}
 		})
-		if t.Failed() {
-			return
-		}
-		leader = standby
 	}
-}
-
-// written are the writes of one gang that nothing happens to, counted in its namespace.
-func (w *world) written(t *testing.T, proxy *faults.Proxy) []faults.Site {
-	t.Helper()
-	g := w.newGang("written", 0, wholeClass, gangSize)
-	must(t, g.prepare(t.Context()))
-	must(t, g.submit(t.Context()))
-	must(t, await(t.Context(), "running a gang", g.finished))
-	must(t, g.remove(t.Context()))
-	count := map[string]int{}
-	var sites []faults.Site
-	for _, write := range proxy.Writes() {
-		if write.Namespace == g.namespace {
-			count[write.Class()]++
-			site := write.Site
-			site.N = count[write.Class()]
-			sites = append(sites, site)
-		}
-	}
-	return sites
 }
 
 // round is one write at which a leader is stopped.
@@ -105,7 +78,7 @@ type pair struct {
 	over bool
 }
 
-func (r *round) play(name string, proxy *faults.Proxy, site faults.Site, ways []meanwhile, leader, standby process) {
+func (r *round) play(name string, proxy *faults.Proxy, site faults.Site, leader, standby process) {
 	t, ctx := r.t, r.t.Context()
 	for i, way := range ways {
 		p := &pair{

@@ -26,8 +26,8 @@ import (
 
 // The times of the lease. They are near the shortest that leave a busy machine some slack.
 const (
-	leaseDuration = 3 * time.Second
-	renewDeadline = 2 * time.Second
+	leaseDuration = 5 * time.Second
+	renewDeadline = 4 * time.Second
 	retryPeriod   = 200 * time.Millisecond
 	writeTimeout  = time.Second
 )

@@ -17,13 +17,14 @@ import (
 const lanes = 18
 
 func TestFaultMatrix(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, lanes)
 	log := &journal{}
 	leader := w.start(log)
 	must(t, await(t.Context(), "leading", leader.leads))
 
 	var sites []site
-	t.Run("without faults", func(t *testing.T) { sites = w.record(t, leader, log) })
+	t.Run("without faults", func(t *testing.T) { sites, leader = w.record(t, leader, log) })
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv(envSeed), "1"), 10, 64)
 	must(t, err)
 	cells := cellsToPlay(sites, os.Getenv(envCells), seed)
@@ -56,11 +57,10 @@ func TestFaultMatrix(t *testing.T) {
 			// In every other batch the stand-by knows nothing of the gangs; in the rest it knows them up to the first fault.
 			b.play(t, some, how, n%2 == 0)
 		})
-		// Whatever happened to one batch, the next begins with a leader and free hardware.
+		// Whatever happened to one batch, the next begins with free hardware.
 		if leader.dead() {
 			leader = w.start(log)
 		}
-		must(t, await(t.Context(), "leading", leader.leads))
 		must(t, await(t.Context(), "freeing the hardware", w.free))
 	}
 	must(t, await(t.Context(), "the end of the namespaces", w.withoutNamespaces(deleted)))
@@ -83,8 +83,9 @@ func batches(cells []cell) [][]cell {
 }
 
 // record runs gangs without faults and returns the writes that each gang of a story takes. Of a gang that is evicted only
-// those count that are not of the other story: from the eviction to the end of its first reservation.
-func (w *world) record(t *testing.T, leader *incarnation, log *journal) []site {
+// those count that are not of the other story: from the eviction to the end of its first reservation. It also returns who
+// leads then.
+func (w *world) record(t *testing.T, leader *incarnation, log *journal) ([]site, *incarnation) {
 	b := w.newBatch(t, "fine", leader, log)
 	ctx := t.Context()
 	cells := make([]cell, lanes)
@@ -110,7 +111,7 @@ func (w *world) record(t *testing.T, leader *incarnation, log *journal) []site {
 			sites = append(sites, site{told, s})
 		}
 	}
-	return sites
+	return sites, b.successor
 }
 
 // written are the writes of the cell's story.

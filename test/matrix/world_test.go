@@ -31,10 +31,10 @@ type world struct {
 	seen client.Reader
 }
 
-// newWorld puts n lanes up. Berth's manifests are installed, no controller runs.
+// newWorld starts a cluster and puts n lanes up. Berth's manifests are installed, no controller runs.
 func newWorld(t *testing.T, n int) *world {
 	t.Helper()
-	c := shared.ForTest(t)
+	c := cluster.ForTest(t, options)
 	scene.Install(t, c)
 	admin := scene.Admin(t, c)
 	w := &world{t: t, cluster: c, client: admin}
@@ -43,8 +43,7 @@ func newWorld(t *testing.T, n int) *world {
 		objects = append(objects, lane(i).objects()...)
 	}
 	for _, obj := range objects {
-		// Tests of one binary follow each other on one cluster.
-		must(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), obj)))
+		must(t, admin.Create(t.Context(), obj))
 	}
 	must(t, c.AwaitNodes(t.Context()))
 	w.look(t, admin)

@@ -21,15 +21,20 @@ type Controller struct {
 	ended chan struct{}
 }
 
-// Config is the default configuration with a short lease, so that takeovers take seconds.
+// Config is the default configuration without servers. A process that stops in order hands over at once, so the lease
+// may be as long as it is for users, and a busy machine does not lose it.
 func Config() configv1alpha1.BerthConfiguration {
 	config := configv1alpha1.Default()
 	config.Metrics.BindAddress, config.Health.BindAddress = "0", "0"
+	config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
+	return config
+}
+
+// ShortLease is for a process that will die without giving up its lease: its successor waits for seconds only.
+func ShortLease(config *configv1alpha1.BerthConfiguration) {
 	config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 3 * time.Second}
 	config.LeaderElection.RenewDeadline = metav1.Duration{Duration: 2 * time.Second}
-	config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
 	config.LeaderElection.WriteTimeout = metav1.Duration{Duration: time.Second}
-	return config
 }
 
 // RunOptions change how a controller runs.

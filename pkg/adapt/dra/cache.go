@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
@@ -46,12 +48,22 @@ func versionOf(s *resourcev1.ResourceSlice) version {
 }
 
 type poolEntry struct {
-	epoch     int
-	rankLabel string
-	taints    string
-	slices    []*resourcev1.ResourceSlice // by name
-	pool      *inventory.Pool
-	missing   []inventory.Host
+	epoch   int
+	read    readBy
+	taints  string
+	slices  []*resourcev1.ResourceSlice // by name
+	pool    *inventory.Pool
+	missing []inventory.Host
+}
+
+// readBy is what of an AcceleratorPool's spec decides how a pool is read.
+type readBy struct {
+	rankLabel    string
+	interconnect berth.Interconnect
+}
+
+func readByOf(spec *berth.AcceleratorPoolSpec) readBy {
+	return readBy{rankLabel: spec.RankLabel, interconnect: ptr.Deref(spec.Interconnect, berth.Interconnect{})}
 }
 
 // NewCache returns an empty cache.
@@ -86,7 +98,7 @@ func (c *Cache) Read(s *snapshot.Snapshot) *View {
 	in := inventory.Input{Hosts: nodes.Hosts(s.Nodes)}
 	entries := make(map[inventory.PoolID]*poolEntry, len(published))
 	for id, slicesOf := range published {
-		e := c.pool(id, slicesOf, managed.Owner(id).Spec.RankLabel, s.DeviceTaintRules)
+		e := c.pool(id, slicesOf, &managed.Owner(id).Spec, s.DeviceTaintRules)
 		entries[id] = e
 		in.Pools = append(in.Pools, e.pool)
 		in.Hosts = append(in.Hosts, e.missing...)
@@ -111,17 +123,17 @@ func (c *Cache) observe(list []*corev1.Node) {
 	c.nodes = c.topology.byName
 }
 
-func (c *Cache) pool(id inventory.PoolID, list []*resourcev1.ResourceSlice, rankLabel string, rules []*resourcev1.DeviceTaintRule) *poolEntry {
+func (c *Cache) pool(id inventory.PoolID, list []*resourcev1.ResourceSlice, owner *berth.AcceleratorPoolSpec, rules []*resourcev1.DeviceTaintRule) *poolEntry {
 	slices.SortFunc(list, func(a, b *resourcev1.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
 	taints := ruleTaints(rules, id)
-	e := &poolEntry{epoch: c.epoch, rankLabel: rankLabel, taints: taintsKey(taints), slices: list}
-	if old, ok := c.pools[id]; ok && old.epoch == e.epoch && old.rankLabel == rankLabel && old.taints == e.taints &&
+	e := &poolEntry{epoch: c.epoch, read: readByOf(owner), taints: taintsKey(taints), slices: list}
+	if old, ok := c.pools[id]; ok && old.epoch == e.epoch && old.read == e.read && old.taints == e.taints &&
 		slices.EqualFunc(old.slices, list, func(a, b *resourcev1.ResourceSlice) bool { return versionOf(a) == versionOf(b) }) {
 		return old
 	}
 	var all []inventory.Published
 	for _, s := range list {
-		p, missing := published(s, c.topology, rankLabel, taints)
+		p, missing := published(s, c.topology, owner, taints)
 		all = append(all, p)
 		e.missing = append(e.missing, missing...)
 	}

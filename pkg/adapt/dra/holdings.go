@@ -14,7 +14,7 @@ import (
 )
 
 // Holdings are the devices of managed pools that allocated ResourceClaims and living reservations hold. Results with
-// adminAccess take nothing. Reservations whose namespace/name is in without are left out together with their claims.
+// adminAccess take nothing, nor do targets. Reservations whose namespace/name is in without are left out together with their claims.
 func (v *View) Holdings(s *snapshot.Snapshot, without map[string]bool) []ledger.Holding {
 	var out []ledger.Holding
 	skipped := map[string]bool{}
@@ -31,20 +31,21 @@ func (v *View) Holdings(s *snapshot.Snapshot, without map[string]bool) []ledger.
 			skipped[uid] = true
 		case Released(r, claimed[uid]):
 		default:
-			out = append(out, ofReservation(r)...)
+			out = append(out, OfReservation(r)...)
 		}
 	}
 	for _, c := range s.ResourceClaims {
 		if uid := ReservationUID(c); uid == "" || !skipped[uid] {
-			out = append(out, v.ofClaim(c)...)
+			holdings, _ := v.OfClaim(c)
+			out = append(out, holdings...)
 		}
 	}
 	return out
 }
 
-// Released reports whether a reservation holds nothing any more: it is being released and none of its claims exists.
+// Released reports whether a reservation holds nothing: it is a target, or is being released and none of its claims exists.
 func Released(r *berth.GangReservation, hasClaims bool) bool {
-	return r.Status.Phase == berth.PhaseReleasing && !hasClaims
+	return !r.Holds() || r.Status.Phase == berth.PhaseReleasing && !hasClaims
 }
 
 // ReservationUID returns the UID of the reservation that the claim serves, or "" when it is not one of Berth's. The
@@ -56,7 +57,8 @@ func ReservationUID(c *resourcev1.ResourceClaim) string {
 	return c.Annotations[berth.AnnotationReservationUID]
 }
 
-func ofReservation(r *berth.GangReservation) []ledger.Holding {
+// OfReservation are the devices that a reservation holds until it is released.
+func OfReservation(r *berth.GangReservation) []ledger.Holding {
 	var out []ledger.Holding
 	for _, ps := range r.Spec.PodSets {
 		for _, c := range ps.Claims {
@@ -78,9 +80,11 @@ func recorded(owner, uid string, d *berth.ReservedDevice) ledger.Holding {
 	return h
 }
 
-func (v *View) ofClaim(c *resourcev1.ResourceClaim) []ledger.Holding {
+// OfClaim are the devices of managed pools that a claim holds. located says that the nodes were asked where some of them
+// stand; the others follow from the claim and from which pools are managed.
+func (v *View) OfClaim(c *resourcev1.ResourceClaim) (holdings []ledger.Holding, located bool) {
 	if c.Status.Allocation == nil {
-		return nil
+		return nil, false
 	}
 	uid := ReservationUID(c)
 	record := RecordedDevices(c)
@@ -89,7 +93,6 @@ func (v *View) ofClaim(c *resourcev1.ResourceClaim) []ledger.Holding {
 		// The reservation stands for its claims, so that what is said of it does not change when they appear.
 		owner = c.Namespace + "/" + name
 	}
-	var out []ledger.Holding
 	for _, r := range c.Status.Allocation.Devices.Results {
 		pool := inventory.PoolID{Driver: r.Driver, Name: r.Pool}
 		if ptr.Deref(r.AdminAccess, false) || v.Managed.Owner(pool) == nil {
@@ -102,11 +105,11 @@ func (v *View) ofClaim(c *resourcev1.ResourceClaim) []ledger.Holding {
 			}
 		}
 		if len(h.Hosts) == 0 {
-			h.Hosts = v.hostsOf(c.Status.Allocation)
+			h.Hosts, located = v.hostsOf(c.Status.Allocation), true
 		}
-		out = append(out, h)
+		holdings = append(holdings, h)
 	}
-	return out
+	return holdings, located
 }
 
 // hostsOf are the hosts that an allocation is for; none when it is for every node or matches none.

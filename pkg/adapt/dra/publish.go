@@ -10,13 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-// published reads one ResourceSlice. Taints are those that rules add, by device name. The missing hosts are returned
-// beside it.
-func published(s *resourcev1.ResourceSlice, t *topology, rankLabel string, taints map[string][]inventory.Taint) (inventory.Published, []inventory.Host) {
+// published reads one ResourceSlice of an AcceleratorPool. Taints are those that rules add, by device name. The missing hosts
+// are returned beside it.
+func published(s *resourcev1.ResourceSlice, t *topology, owner *berth.AcceleratorPoolSpec, taints map[string][]inventory.Taint) (inventory.Published, []inventory.Host) {
+	rankLabel := owner.RankLabel
 	out := inventory.Published{
 		Name: s.Name, Pool: poolOf(s), Generation: s.Spec.Pool.Generation, SliceCount: s.Spec.Pool.ResourceSliceCount,
 	}
@@ -41,7 +43,9 @@ func published(s *resourcev1.ResourceSlice, t *topology, rankLabel string, taint
 			at = t.resolve(d.NodeName, d.NodeSelector, d.AllNodes, rankLabel)
 			missing = append(missing, at.missing...)
 		}
-		out.Devices = append(out.Devices, publishedDevice(d, at, taints))
+		device := publishedDevice(d, at, taints)
+		device.Domain = t.domain(owner.Interconnect, s.Spec.Driver, d, at)
+		out.Devices = append(out.Devices, device)
 	}
 	return out, missing
 }

@@ -1,6 +1,7 @@
 package kueue
 
 import (
+	"math"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -49,8 +50,7 @@ func Assume(owner metav1.Object, gvk metav1.GroupVersionKind, sets ...AssumedPod
 
 // saturated multiplies without wrapping around.
 func saturated(a, b int32) int32 {
-	const most = 1 << 30
-	return int32(max(-most, min(most, int64(a)*int64(b))))
+	return int32(max(math.MinInt32, min(math.MaxInt32, int64(a)*int64(b))))
 }
 
 // Queues answers what Kueue would read of its own configuration. Each function returns nil when there is no such object.

@@ -1,6 +1,7 @@
 package kueue_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +28,7 @@ func TestAssumedCount(t *testing.T) {
 		"no parallelism":  {nil, ptr.To[int32](8), 1, 1},
 		"neither":         {nil, nil, 1, 1},
 		"several Jobs":    {ptr.To[int32](4), ptr.To[int32](4), 3, 12},
-		"more than int32": {ptr.To[int32](1 << 30), ptr.To[int32](1 << 30), 1 << 30, 1 << 30},
+		"more than int32": {ptr.To[int32](math.MaxInt32), ptr.To[int32](math.MaxInt32), math.MaxInt32, math.MaxInt32},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &batchv1.JobSpec{Parallelism: row.parallelism, Completions: row.completions}

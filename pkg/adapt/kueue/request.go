@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -145,13 +143,18 @@ func podSet(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignme
 	if refusal != nil {
 		return gang.PodSet{}, refusal
 	}
+	interconnect, refusal := wantedInterconnect(ps)
+	if refusal != nil {
+		return gang.PodSet{}, refusal
+	}
 	selector, tolerations := flavorConstraints(assigned, in)
 	return gang.PodSet{
-		Name:       string(ps.Name),
-		Count:      count,
-		Slices:     slicesWanted,
-		Requests:   nodes.Requests(&ps.Template.Spec),
-		Ineligible: in.Nodes.Ineligible(&ps.Template.Spec, selector, tolerations),
+		Name:         string(ps.Name),
+		Count:        count,
+		Slices:       slicesWanted,
+		Interconnect: interconnect,
+		Requests:     nodes.Requests(&ps.Template.Spec),
+		Ineligible:   in.Nodes.Ineligible(&ps.Template.Spec, selector, tolerations),
 	}, nil
 }
 
@@ -188,46 +191,6 @@ func assignment(wl *kueue.Workload, name kueue.PodSetReference) *kueue.PodSetAss
 		}
 	}
 	return nil
-}
-
-func wantedSlices(ps *kueue.PodSet) (int, *reason.Refusal) {
-	value, asked := ps.Template.Annotations[berth.AnnotationSlices]
-	if !asked {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 {
-		return 0, &reason.Refusal{Code: reason.NotDivisible, Message: fmt.Sprintf(
-			"annotation %s is %q: it must be a whole number of slices, 1 or more", berth.AnnotationSlices, value)}
-	}
-	return n, nil
-}
-
-// reservedKeys refuses a template that was copied from a running Job: its keys would send the pods to another gang's
-// claims, and Kueue fails a Workload whose keys differ from the ones that the check sets.
-func reservedKeys(ps *kueue.PodSet) *reason.Refusal {
-	var found []string
-	for key := range ps.Template.Labels {
-		if key == berth.LabelReservation {
-			found = append(found, "label "+key)
-		}
-	}
-	for key := range ps.Template.Annotations {
-		switch key {
-		case berth.AnnotationContract, berth.AnnotationHosts, berth.AnnotationPodsPerJob:
-			found = append(found, "annotation "+key)
-		default:
-			if strings.HasPrefix(key, berth.AnnotationClaimPrefix) {
-				found = append(found, "annotation "+key)
-			}
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	slices.Sort(found)
-	return &reason.Refusal{Code: reason.ReservedKeys, Message: fmt.Sprintf(
-		"the pod template of pod set %s carries keys that only Berth sets: remove %s", ps.Name, strings.Join(found, ", "))}
 }
 
 // flavorConstraints are what the assigned flavors add to the pods.

@@ -154,6 +154,9 @@ func TestReadRefusals(t *testing.T) {
 		{"no slices", annotate(berth.AnnotationSlices, "0"), `NotDivisible: annotation berth.dev/slices is "0": it must be a whole number of slices, 1 or more`},
 		{"half a slice", annotate(berth.AnnotationSlices, "0.5"), `NotDivisible: annotation berth.dev/slices is "0.5": it must be a whole number of slices, 1 or more`},
 
+		{"an interconnect of another word", annotate(berth.AnnotationInterconnect, "Required"), `Unsupported: annotation berth.dev/interconnect is "Required": it must be required or preferred`},
+		{"an interconnect of no word", annotate(berth.AnnotationInterconnect, ""), `Unsupported: annotation berth.dev/interconnect is "": it must be required or preferred`},
+
 		{"no ranks", func(r *request) { r.job.Spec.CompletionMode = nil }, "Unsupported: the pods have no rank: set spec.completionMode to Indexed"},
 		{"the Job is gone", func(r *request) { r.job = nil }, "ClaimMissing: Job train does not exist"},
 	} {
@@ -209,6 +212,19 @@ func TestReadSeveralPodSets(t *testing.T) {
 	}
 	if sets := got.Gang.PodSets; len(sets) != 2 || sets[0].Name != "main" || sets[1].Name != "second" || sets[1].Slices != 2 || sets[1].Count != 8 {
 		t.Errorf("%+v", got.Gang.PodSets)
+	}
+}
+
+func TestReadInterconnect(t *testing.T) {
+	for value, want := range map[string]gang.Interconnect{"required": gang.Required, "preferred": gang.Preferred} {
+		r := newRequest()
+		annotate(berth.AnnotationInterconnect, value)(r)
+		if got, refusal := r.read(); refusal != "" || got.Gang.PodSets[0].Interconnect != want {
+			t.Errorf("%s: %q, refusal %q", value, got.Gang.PodSets[0].Interconnect, refusal)
+		}
+	}
+	if got, _ := newRequest().read(); got.Gang.PodSets[0].Interconnect != gang.Preferred {
+		t.Errorf("%q is the default", got.Gang.PodSets[0].Interconnect)
 	}
 }
 

@@ -34,7 +34,6 @@ type AcceleratorPool struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.driver == oldSelf.driver",message="driver cannot be changed: create another AcceleratorPool and delete this one"
 // +kubebuilder:validation:XValidation:rule="!has(self.hostHold) || self.hostHold == 'None'",message="hostHold NodeTaint is reserved for a later release: leave hostHold out"
-// +kubebuilder:validation:XValidation:rule="!has(self.interconnect)",message="interconnect is reserved for a later release: leave it out"
 type AcceleratorPoolSpec struct {
 	// driver is the DRA driver's name as in ResourceSlice.spec.driver, for example tpu.example.com. It is compared
 	// exactly.
@@ -67,7 +66,8 @@ type AcceleratorPoolSpec struct {
 	// +kubebuilder:validation:MaxLength=317
 	RankLabel string `json:"rankLabel,omitempty"`
 
-	// interconnect names what ties hosts into one domain, for gangs of single-host devices. This release refuses it.
+	// interconnect names what ties hosts or devices into domains, such as racks. A pod set that takes several devices gets
+	// them in one domain: where it can be had, or, with the annotation berth.dev/interconnect: required, nowhere else.
 	// +optional
 	Interconnect *Interconnect `json:"interconnect,omitempty"`
 }
@@ -113,17 +113,20 @@ const (
 	HostHoldNodeTaint HostHoldMode = "NodeTaint"
 )
 
-// Interconnect names the domain of a host or device.
+// Interconnect names the domain of a host or device. What has no value belongs to no domain.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.nodeLabel) != has(self.deviceAttribute)",message="interconnect needs exactly one of nodeLabel and deviceAttribute"
+// +kubebuilder:validation:XValidation:rule="!has(self.deviceAttribute) || self.deviceAttribute.matches('^[^/]+/[^/]+$')",message="deviceAttribute must be qualified: <domain>/<name>, for example tpu.example.com/cube"
 type Interconnect struct {
-	// nodeLabel is a node label; hosts with the same value are connected.
+	// nodeLabel is a node label; hosts with the same value are connected. A device whose hosts differ in it belongs to no
+	// domain.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	NodeLabel string `json:"nodeLabel,omitempty"`
 
-	// deviceAttribute is a qualified device attribute; devices with the same value are connected.
+	// deviceAttribute is a qualified device attribute, for example tpu.example.com/cube; devices with the same value are
+	// connected. A list is no value.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317

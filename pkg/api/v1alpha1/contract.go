@@ -32,6 +32,14 @@ const (
 	// AnnotationSlices on a pod template asks for that many equal slices for one pod set instead of one.
 	AnnotationSlices = "berth.dev/slices"
 
+	// AnnotationInterconnect on a pod template says whether the devices of one pod set must stand in one domain of their
+	// AcceleratorPool's interconnect: InterconnectRequired, or InterconnectPreferred, which is the default.
+	AnnotationInterconnect = "berth.dev/interconnect"
+	// InterconnectRequired waits for a domain that has room for the whole pod set.
+	InterconnectRequired = "required"
+	// InterconnectPreferred takes one domain where that is possible now, else as few as possible.
+	InterconnectPreferred = "preferred"
+
 	// GateSeating is the scheduling gate of every pinned pod until Berth has seated it.
 	GateSeating = "berth.dev/seating"
 

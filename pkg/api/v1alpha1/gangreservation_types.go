@@ -10,6 +10,7 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.target) || !self.spec.target || !has(self.status) || !has(self.status.phase) || self.status.phase == 'Planned'",message="a target stays in phase Planned"
 // +kubebuilder:resource:shortName=gres,categories=berth
 // +kubebuilder:printcolumn:name="Workload",type=string,JSONPath=`.spec.workloadRef.name`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
@@ -29,8 +30,12 @@ type GangReservation struct {
 	Status GangReservationStatus `json:"status,omitzero"`
 }
 
+// Holds reports whether the reservation takes, or is about to take, what it records. A target does not.
+func (r *GangReservation) Holds() bool { return !r.Spec.Target }
+
 // GangReservationSpec is who gets what.
 //
+// +kubebuilder:validation:XValidation:rule="!(has(self.target) && self.target && has(self.lent) && self.lent)",message="a target holds nothing, so nothing can be lent to it"
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a GangReservation's spec is immutable: it records one decision for one admission"
 type GangReservationSpec struct {
 	// workloadRef is the Kueue Workload in the same namespace.
@@ -61,6 +66,17 @@ type GangReservationSpec struct {
 	// queuedAt is since when the gang stands in line. It survives evictions.
 	// +required
 	QueuedAt metav1.Time `json:"queuedAt"`
+
+	// target is true when the devices are only kept for the gang until they are free. A target stays in phase Planned: it
+	// has no claims and holds nothing. When the gang gets devices, these or others, that is another reservation, and the
+	// target is deleted.
+	// +optional
+	Target bool `json:"target,omitempty"`
+
+	// lent is true when the devices were kept for another gang of higher priority when this one got them. It is evicted as
+	// a whole when that gang's other devices are free; see GangReservationConfig, spec.backfill.evict.
+	// +optional
+	Lent bool `json:"lent,omitempty"`
 
 	// podSets hold the devices of every pod set that asks for managed ones.
 	// +required
@@ -208,7 +224,8 @@ type ReservationPhase string
 
 // Phases, in order.
 const (
-	// PhasePlanned: the decision is written down; no claim of it is allocated.
+	// PhasePlanned: the decision is written down; no claim of it is allocated. A target stays in it, and holds nothing; every
+	// other reservation passes through it, and its devices are given to nobody else.
 	PhasePlanned ReservationPhase = "Planned"
 	// PhaseReserved: every device is allocated and held.
 	PhaseReserved ReservationPhase = "Reserved"

@@ -29,6 +29,59 @@ type GangReservationConfigSpec struct {
 	// seating is what happens to a gang whose pods do not all appear.
 	// +optional
 	Seating SeatingPolicy `json:"seating,omitzero"`
+
+	// backfill is what is kept for a gang that waits, and who may use it meanwhile.
+	// +optional
+	Backfill BackfillPolicy `json:"backfill,omitzero"`
+}
+
+// TargetPolicy says whether hardware is kept for gangs that wait.
+// +kubebuilder:validation:Enum=FirstOfQueue;None
+type TargetPolicy string
+
+// Target policies.
+const (
+	// TargetFirstOfQueue keeps the devices that drain soonest for the first gang of each ClusterQueue that fits nowhere.
+	TargetFirstOfQueue TargetPolicy = "FirstOfQueue"
+	// TargetNone keeps nothing: whoever fits goes first, and a large gang may wait for ever behind small ones.
+	TargetNone TargetPolicy = "None"
+)
+
+// BackfillEviction says which gangs may be evicted from what is kept for another.
+// +kubebuilder:validation:Enum=Never;LowerPriority
+type BackfillEviction string
+
+// Backfill evictions.
+const (
+	// EvictNever lets only those in who end in time.
+	EvictNever BackfillEviction = "Never"
+	// EvictLowerPriority also lets gangs of lower priority in, and evicts them when the rest is free.
+	EvictLowerPriority BackfillEviction = "LowerPriority"
+)
+
+// BackfillPolicy says what is kept for the gangs of the check, and who may use it until it is free as a whole. Gangs that
+// end before it can be free, by their spec.maximumExecutionTimeSeconds, always may.
+type BackfillPolicy struct {
+	// targets: FirstOfQueue keeps the devices that drain soonest for the first gang of each ClusterQueue that fits nowhere;
+	// None keeps nothing.
+	// +optional
+	// +kubebuilder:default=FirstOfQueue
+	Targets TargetPolicy `json:"targets,omitempty"`
+
+	// evict: LowerPriority lets gangs of lower priority, with whatever end, use what is kept for a gang of this check, and
+	// evicts them as a whole when nothing else is in its way. Never does not let them in. Gangs that got their devices
+	// otherwise are not evicted.
+	// +optional
+	// +kubebuilder:default=Never
+	Evict BackfillEviction `json:"evict,omitempty"`
+
+	// assumedSeconds is for how long gangs of this check are assumed to run where their Workload has no
+	// maximumExecutionTimeSeconds. It decides which devices drain soonest and when; it ends no gang and lets none in.
+	// Absent: nobody knows, and devices that somebody with a known end holds are waited for instead where there are any.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	AssumedSeconds *int32 `json:"assumedSeconds,omitempty"`
 }
 
 // NoFitPolicy says how long a gang waits with its quota.

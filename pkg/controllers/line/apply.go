@@ -9,6 +9,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
@@ -39,6 +44,12 @@ func (r *reconciler) apply(ctx context.Context, s steps) error {
 	for _, res := range s.reserve {
 		run(func() error { return r.reserve(ctx, res) })
 	}
+	for _, res := range s.drop {
+		run(func() error { return r.forget(ctx, res) })
+	}
+	for _, p := range s.targets {
+		run(func() error { return r.plan(ctx, p) })
+	}
 	for _, a := range s.answers {
 		run(func() error { return r.tell(ctx, a) })
 	}
@@ -63,6 +74,44 @@ func (r *reconciler) reserve(ctx context.Context, res *berth.GangReservation) er
 	default:
 		return fmt.Errorf("creating GangReservation %s/%s: %w", res.Namespace, res.Name, err)
 	}
+}
+
+// plan writes a target down and says what it waits for. One that the API server refuses is found again in
+// the next pass: it is only not sure to stay where it is.
+func (r *reconciler) plan(ctx context.Context, p planned) error {
+	res := p.res
+	if res.UID == "" {
+		err := r.Client.Create(ctx, res)
+		switch {
+		case apierrors.IsAlreadyExists(err): // Our cache is behind; the next pass finds it.
+			return nil
+		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
+			log.FromContext(ctx).Info("The API server refused to create a target", "target", client.ObjectKeyFromObject(res), "error", err.Error())
+			return nil
+		case err != nil:
+			return fmt.Errorf("creating target %s/%s: %w", res.Namespace, res.Name, err)
+		}
+	} else {
+		res = res.DeepCopy()
+	}
+	res.Status.Phase, res.Status.ObservedGeneration = berth.PhasePlanned, res.Generation
+	apimeta.SetStatusCondition(&res.Status.Conditions, metav1.Condition{
+		Type: berth.ReservationProgressing, Status: metav1.ConditionTrue, Reason: "Draining", Message: p.message,
+		ObservedGeneration: res.Generation, LastTransitionTime: metav1.NewTime(r.Now()),
+	})
+	if err := r.Client.Status().Update(ctx, res); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("writing the status of target %s/%s: %w", res.Namespace, res.Name, err)
+	}
+	return nil
+}
+
+// forget deletes a target that stands no more. It holds nothing, so nothing has to be given back.
+func (r *reconciler) forget(ctx context.Context, res *berth.GangReservation) error {
+	err := r.Client.Delete(ctx, res, client.Preconditions{UID: ptr.To(res.UID)})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting target %s/%s: %w", res.Namespace, res.Name, err)
+	}
+	return nil
 }
 
 // tell writes an answer and, when it stands, one event.

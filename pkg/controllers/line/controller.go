@@ -23,6 +23,7 @@ import (
 	"github.com/berth-dev/berth/pkg/controllers/verdict"
 	"github.com/berth-dev/berth/pkg/controllers/watch"
 	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -51,6 +52,9 @@ type Options struct {
 type reconciler struct {
 	*shell.Dependencies
 	Options
+	// memory is what the passes know of refusals, and barred for which pools nothing was given out when they were made.
+	memory line.Memory
+	barred string
 }
 
 // Setup adds the line to the manager.
@@ -94,6 +98,9 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	r.judge(v)
 	s := decide(v, fenced{r.Placer, v.unfenced})
+	for key, why := range s.recalls {
+		r.Board.Set(key, verdict.Recalled, why)
+	}
 	r.Metrics.ObservePass(r.Now().Sub(begun))
 	r.Metrics.SetWaiting(s.waiting)
 	r.Metrics.SetReservations(v.phases())
@@ -114,5 +121,21 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 		}
 		return nil
 	}
+	v.memory = r.remembered(v)
 	return v, nil
+}
+
+// remembered is the memory of former passes, empty when other pools are barred now: refusals depend on that.
+func (r *reconciler) remembered(v *view) *line.Memory {
+	barred := ""
+	for _, pool := range v.world.Inventory.Pools() {
+		if why := v.unfenced(pool.ID); why != nil {
+			barred += pool.ID.String() + " " + why.Error() + "\n"
+		}
+	}
+	if barred != r.barred {
+		r.barred = barred
+		r.memory.Forget()
+	}
+	return &r.memory
 }

@@ -11,6 +11,7 @@ import (
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
@@ -20,6 +21,11 @@ import (
 type steps struct {
 	// reserve are decisions to write down.
 	reserve []*berth.GangReservation
+	// targets to write down, or to say something else of, and those to delete.
+	targets []planned
+	drop    []*berth.GangReservation
+	// recalls holds for every reservation that is served why it is recalled, or nil.
+	recalls map[types.NamespacedName]*reason.Refusal
 	// answers to Workloads that get no reservation now.
 	answers []answer
 	// waiting counts the gangs that get nothing now, by reason.
@@ -58,22 +64,47 @@ func decide(v *view, placer placement.Placer) steps {
 			v.refuse(wl, check, refusal, &s)
 		case w != nil:
 			queue[wl.UID] = *w
-			entries = append(entries, line.Entry{
-				Gang: w.request.Gang, Owner: wl.Namespace + "/" + reservationName(wl.Name, w.epoch),
-				Queue: queueOf(wl), Priority: priority(wl), QueuedAt: wl.CreationTimestamp.Time, NoTarget: true,
-			})
+			entries = append(entries, v.entry(*w))
 		}
 	}
-	result := line.Pass(line.Input{Now: v.now, World: v.world, Placer: placer, Waiting: entries, Held: v.hostsHeld()})
+	result := line.Pass(line.Input{
+		Now: v.now, World: v.world, Placer: placer, Waiting: entries, Running: v.running(), Targets: v.standing(queue),
+		Held: v.hostsHeld(), Memory: v.memory, Barred: func(id inventory.PoolID) bool { return v.unfenced(id) != nil },
+	})
 	for _, o := range result.Outcomes {
 		w := queue[types.UID(o.Entry.Gang.UID)]
 		if !o.Decision.Fits() {
-			v.refuse(w.workload, w.check, o.Decision.Refusal, &s)
+			v.refuse(w.workload, w.check, waitsFor(o), &s)
 			continue
 		}
-		s.reserve = append(s.reserve, record(w.workload, string(w.check.Name), w.epoch, w.request, o.Decision, v.world.Inventory))
+		res := record(w.workload, string(w.check.Name), w.epoch, w.request, o.Decision, v.world.Inventory)
+		res.Spec.Lent = o.Lent
+		s.reserve = append(s.reserve, res)
 	}
+	v.keep(&result, queue, &s)
+	s.recalls = v.recalls(&result)
 	return s
+}
+
+// entry is the gang as one that waits in line.
+func (v *view) entry(w waiting) line.Entry {
+	policy := v.backfill(string(w.check.Name))
+	return line.Entry{
+		Gang: w.request.Gang, Owner: w.workload.Namespace + "/" + reservationName(w.workload.Name, w.epoch),
+		Queue: queueOf(w.workload), Priority: priority(w.workload), QueuedAt: w.workload.CreationTimestamp.Time,
+		Runs:     adaptkueue.Remaining(w.workload),
+		NoTarget: policy.Targets == berth.TargetNone, Lends: policy.Evict == berth.EvictLowerPriority,
+	}
+}
+
+// waitsFor is the refusal with what is kept for the gang.
+func waitsFor(o line.Outcome) *reason.Refusal {
+	if o.Target == nil {
+		return o.Decision.Refusal
+	}
+	why := *o.Decision.Refusal
+	why.Message += "; " + o.Target.String()
+	return &why
 }
 
 // consider says whether a Workload that wants an answer has to be placed. It returns neither when the answer is given, on

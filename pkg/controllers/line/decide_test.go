@@ -72,7 +72,9 @@ func TestPassChargesAsItGoes(t *testing.T) {
 	s.passes(t,
 		"a reserves pod-a/tpu-4x4-01", "b reserves pod-b/tpu-4x4-00", "c reserves pod-b/tpu-4x4-01",
 		"d Pending NoFreeSlice: no tpu-4x4 is free: 4 of 4 are held by "+
-			"ml/job-a-"+epochOf(s, 0)+", ml/job-b-"+epochOf(s, 1)+", ml/job-c-"+epochOf(s, 2)+", x/pod-a-tpu-4x4-00",
+			"ml/job-a-"+epochOf(s, 0)+", ml/job-b-"+epochOf(s, 1)+", ml/job-c-"+epochOf(s, 2)+", x/pod-a-tpu-4x4-00"+
+			"; waits for pod-a/tpu-4x4-01: drains when ml/job-a-"+epochOf(s, 0)+" ends",
+		"d keeps pod-a/tpu-4x4-01",
 	)
 	if got := s.pass().waiting; len(got) != 1 || got["NoFreeSlice"] != 1 {
 		t.Errorf("waiting %v", got)

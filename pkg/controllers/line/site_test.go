@@ -100,6 +100,18 @@ func (s steps) tell() string {
 		d := res.Spec.PodSets[0].Claims[0].Devices[0]
 		lines = append(lines, fmt.Sprintf("%s reserves %s/%s", strings.TrimPrefix(res.Spec.WorkloadRef.Name, "job-"), d.Pool, d.Device))
 	}
+	for _, p := range s.targets {
+		d := p.res.Spec.PodSets[0].Claims[0].Devices[0]
+		lines = append(lines, fmt.Sprintf("%s keeps %s/%s", strings.TrimPrefix(p.res.Spec.WorkloadRef.Name, "job-"), d.Pool, d.Device))
+	}
+	for _, res := range s.drop {
+		lines = append(lines, "drops "+res.Name)
+	}
+	for key, why := range s.recalls {
+		if why != nil {
+			lines = append(lines, fmt.Sprintf("recalls %s %s: %s", key.Name, why.Code, why.Message))
+		}
+	}
 	for _, a := range s.answers {
 		line := fmt.Sprintf("%s %s %s: %s", strings.TrimPrefix(a.workload.Name, "job-"), a.answer.State, a.answer.Reason, a.answer.Message)
 		if a.answer.Check != kueuetest.Check || a.answer.Reserved || len(a.answer.PodSetUpdates) > 0 {

@@ -9,6 +9,7 @@ import (
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -16,12 +17,14 @@ import (
 
 // view is everything that a pass decides on.
 type view struct {
-	now          time.Time
-	world        placement.World
-	snapshot     *snapshot.Snapshot
-	checks       adaptkueue.Checks
-	lookup       adaptkueue.Lookup
+	now      time.Time
+	world    placement.World
+	snapshot *snapshot.Snapshot
+	checks   adaptkueue.Checks
+	lookup   adaptkueue.Lookup
+	// reservations that hold something, or did, and targets, which do not.
 	reservations map[types.NamespacedName]*berth.GangReservation
+	targets      []*berth.GangReservation
 	configs      map[string]*berth.GangReservationConfig
 	// ending are the owners whose pods of a former admission have not ended yet.
 	ending map[types.UID]bool
@@ -31,6 +34,8 @@ type view struct {
 	unfenced func(inventory.PoolID) *reason.Refusal
 	// backoff says how long a Workload has to wait after a refused write, and for what.
 	backoff func(types.UID) (time.Duration, *reason.Refusal)
+	// memory keeps refusals between passes; nil to keep none.
+	memory *line.Memory
 }
 
 // index makes the lookups of a pass out of its snapshot.
@@ -43,6 +48,10 @@ func index(s *snapshot.Snapshot, w placement.World) *view {
 		lookup:       adaptkueue.NewLookup(s, w.Inventory),
 	}
 	for _, r := range s.Reservations {
+		if !r.Holds() {
+			v.targets = append(v.targets, r)
+			continue
+		}
 		v.reservations[types.NamespacedName{Namespace: r.Namespace, Name: r.Name}] = r
 	}
 	for _, c := range s.Configs {
@@ -59,6 +68,9 @@ func (v *view) hostsHeld() map[string]int {
 	}
 	held := map[string]int{}
 	for _, r := range v.snapshot.Reservations {
+		if !r.Holds() {
+			continue
+		}
 		for _, ps := range r.Spec.PodSets {
 			held[queues[r.Spec.WorkloadRef.UID]] += len(ps.Hosts)
 		}
@@ -81,12 +93,17 @@ func (v *view) phases() map[string]int {
 
 // noFitTimeout is how long a gang of the check keeps its quota without a slice; zero means for ever.
 func (v *view) noFitTimeout(check *kueue.AdmissionCheck) time.Duration {
-	if check == nil || check.Spec.Parameters == nil {
-		return 0
-	}
-	config := v.configs[check.Spec.Parameters.Name]
+	config := v.configOf(check)
 	if config == nil || config.Spec.NoFit.TimeoutSeconds == nil {
 		return 0
 	}
 	return time.Duration(*config.Spec.NoFit.TimeoutSeconds) * time.Second
+}
+
+// configOf is what the check names as its parameters, or nil.
+func (v *view) configOf(check *kueue.AdmissionCheck) *berth.GangReservationConfig {
+	if check == nil || check.Spec.Parameters == nil {
+		return nil
+	}
+	return v.configs[check.Spec.Parameters.Name]
 }

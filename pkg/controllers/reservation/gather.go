@@ -69,6 +69,7 @@ func (r *reconciler) gather(ctx context.Context, key types.NamespacedName) (*gat
 	if g.Phase == "" {
 		g.Phase = reservation.Planned
 	}
+	g.Target = !g.res.Holds()
 	g.Deleting = g.res.DeletionTimestamp != nil
 	g.Recorded = g.recorded
 	g.Lost = r.Board.Lost(key)

@@ -134,7 +134,8 @@ func instance(p promised) placement.Instance {
 	return in
 }
 
-// recheck holds this reservation's devices against all that is promised or taken now.
+// recheck holds this reservation's devices against all that is promised or taken now. Room was judged when the decision was
+// made.
 func (r *reconciler) recheck(ctx context.Context, g *gathered) (*snapshot.Snapshot, *reason.Refusal, error) {
 	s, err := snapshot.Read(ctx, r.Client, r.TaintRules)
 	if err != nil {
@@ -143,8 +144,6 @@ func (r *reconciler) recheck(ctx context.Context, g *gathered) (*snapshot.Snapsh
 	if s.Reservations, err = r.liveReservations(ctx); err != nil {
 		return nil, nil, err
 	}
-	// Room was judged when the decision was made; here only the devices count.
-	s.Pods = nil
 	ours := map[string]bool{g.res.Namespace + "/" + g.res.Name: true}
 	for _, p := range g.promises {
 		ours[g.res.Namespace+"/"+p.name] = true

@@ -21,6 +21,8 @@ const (
 	Hardware Source = iota
 	// Seating: the gang did not appear in time.
 	Seating
+	// Recalled: the slice was lent, and who lent it needs it.
+	Recalled
 	sources
 )
 

@@ -202,3 +202,57 @@ func Random(rng *rand.Rand, pool string, hosts, devices int) *Site {
 	}
 	return b.done()
 }
+
+// Mixed is a small pool of hosts with several devices each, which consume parts of the host's counter or nothing, beside some
+// windows of two or three hosts.
+func Mixed(rng *rand.Rand, pool string, hosts int) *Site {
+	b := newBuilder(pool)
+	var names []string
+	for i := range hosts {
+		names = append(names, b.host(i))
+		b.counter("hosts", fmt.Sprint("h", i), 4)
+	}
+	n := 0
+	add := func(span, from int, each int64) {
+		var on []string
+		var consumes []inventory.Charge
+		for k := range span {
+			h := (from + k) % hosts
+			on = append(on, names[h])
+			if each > 0 {
+				consumes = append(consumes, units("hosts", fmt.Sprint("h", h), each))
+			}
+		}
+		b.device(fmt.Sprint("n", span), fmt.Sprint("d", n), on, consumes)
+		n++
+	}
+	for h := range hosts {
+		for range 1 + rng.IntN(4) {
+			add(1, h, int64(rng.IntN(4)))
+		}
+	}
+	for range rng.IntN(3) {
+		add(min(2+rng.IntN(2), hosts), rng.IntN(hosts), int64(1+rng.IntN(4)))
+	}
+	return b.done()
+}
+
+// GPURacks is a fleet of a node-local driver: racks of hosts, each host a pool of its own with single GPUs that consume no
+// counter, and the racks the domains of the interconnect. An NVL72 is 18 hosts of four.
+func GPURacks(racks, hosts, gpus int) *Site {
+	all := &Site{}
+	rack := map[string]string{}
+	for r := range racks {
+		for h := range hosts {
+			pool := fmt.Sprintf("r%d-n%d", r, h)
+			b := newBuilder(pool)
+			name := b.host(0)
+			rack[name] = fmt.Sprint("rack-", r)
+			for g := range gpus {
+				b.device("gpu", fmt.Sprint("gpu-", g), []string{name}, nil)
+			}
+			all.Add(b.done())
+		}
+	}
+	return all.Tie("example.com/rack", func(d *inventory.Device) string { return rack[d.Hosts[0]] })
+}

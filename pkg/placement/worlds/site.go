@@ -125,3 +125,14 @@ func (b *builder) done() *Site {
 	b.site.Slices = all
 	return b.site
 }
+
+// Tie puts every device into the interconnect domain that of names, told apart by a node label; an empty name is none.
+func (s *Site) Tie(label string, of func(d *inventory.Device) string) *Site {
+	for i := range s.Slices {
+		for j := range s.Slices[i].Devices {
+			d := &s.Slices[i].Devices[j].Device
+			d.Domain = inventory.Domain{By: "label " + label, Value: of(d)}
+		}
+	}
+	return s
+}

@@ -2,6 +2,7 @@ package files
 
 import (
 	"reflect"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -103,4 +104,14 @@ func kindOf(gvk schema.GroupVersionKind) *kind {
 		}
 	}
 	return nil
+}
+
+// spelled is the kind of the same group that differs in case only; empty when there is none.
+func spelled(gvk schema.GroupVersionKind) string {
+	for i := range kinds {
+		if kinds[i].group == gvk.Group && strings.EqualFold(kinds[i].name, gvk.Kind) {
+			return kinds[i].name
+		}
+	}
+	return ""
 }

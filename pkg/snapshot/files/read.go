@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Read reads every object of the paths: files, directories, or "-" for stdin. On any fault it returns all of them and no
@@ -85,6 +86,10 @@ func (r *reader) read(value any, at string, assumed schema.GroupVersionKind) {
 		r.fault(join(at, "kind"), fmt.Sprintf("there is no kind %s in %s", gvk.Kind, gvk.GroupVersion()))
 		return
 	case k == nil:
+		if other := spelled(gvk); other != "" {
+			r.fault(join(at, "kind"), fmt.Sprintf("there is no kind %s in %s: it is spelled %s", gvk.Kind, gvk.GroupVersion(), other))
+			return
+		}
 		r.skipped[gvk.Kind+" ("+gvk.GroupVersion().String()+")"]++
 		return
 	case !slices.Contains(k.versions, gvk.Version):
@@ -187,14 +192,21 @@ func (r *reader) name(o metav1.Object, at string, k kind) bool {
 	case !k.namespaced && o.GetNamespace() != "":
 		r.fault(join(at, "metadata.namespace"), fmt.Sprintf("a %s has no namespace", k.name))
 		return false
+	case k.namespaced && len(validation.IsDNS1123Label(o.GetNamespace())) > 0:
+		r.fault(join(at, "metadata.namespace"), fmt.Sprintf("is %s, must be at most 63 lower-case letters, digits and -, with a letter or digit at both ends", show(o.GetNamespace())))
+		return false
 	}
 	if o.GetName() == "" && o.GetGenerateName() != "" {
 		prefix := k.name + "/" + o.GetNamespace() + "/" + o.GetGenerateName()
 		r.generated[prefix]++
 		o.SetName(fmt.Sprintf("%s%d", o.GetGenerateName(), r.generated[prefix]))
 	}
-	if o.GetName() == "" {
+	switch {
+	case o.GetName() == "":
 		r.fault(field, "is missing")
+		return false
+	case len(validation.IsDNS1123Subdomain(o.GetName())) > 0:
+		r.fault(field, fmt.Sprintf("is %s, must be at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends", show(o.GetName())))
 		return false
 	}
 	id := k.group + "/" + k.name + "/" + o.GetNamespace() + "/" + o.GetName()

@@ -49,6 +49,12 @@ func TestFaults(t *testing.T) {
 		"too large":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {parallelism: 4294967296}", "-: document 1: spec.parallelism: 4294967296 is out of range"},
 		"number as text":      {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {parallelism: '4'}", `-: document 1: spec.parallelism: is "4", must be a number`},
 		"no name":             {"apiVersion: v1\nkind: Node", "-: document 1: metadata.name: is missing"},
+		"odd name":            {"apiVersion: v1\nkind: Node\nmetadata: {name: Node_1}", `-: document 1: metadata.name: is "Node_1", must be at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends`},
+		"odd namespace":       {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: a.b}", `-: document 1: metadata.namespace: is "a.b", must be at most 63 lower-case letters, digits and -, with a letter or digit at both ends`},
+		"kind in lower case":  {"apiVersion: v1\nkind: node\nmetadata: {name: a}", "-: document 1: kind: there is no kind node in v1: it is spelled Node"},
+		"request":             {"apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata: {name: a}\nspec: {spec: {devices: {requests: [{}, {name: b, exactly: {}}]}}}", "-: document 1: spec.spec.devices.requests[0].name: is missing\n-: document 1: spec.spec.devices.requests[0]: needs one of exactly and firstAvailable\n-: document 1: spec.spec.devices.requests[1].exactly.deviceClassName: is missing"},
+		"claim of nothing":    {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {resourceClaims: [{name: b}, {resourceClaimName: c, resourceClaimTemplateName: d}]}", "-: document 1: spec.resourceClaims[0]: needs one of resourceClaimName and resourceClaimTemplateName\n-: document 1: spec.resourceClaims[1].name: is missing\n-: document 1: spec.resourceClaims[1]: needs one of resourceClaimName and resourceClaimTemplateName"},
+		"negative":            {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{resources: {requests: {memory: -1Gi, cpu: -1}}}]}}}", "-: document 1: spec.template.spec.containers[0].resources.requests[cpu]: is -1, must not be negative\n-: document 1: spec.template.spec.containers[0].resources.requests[memory]: is -1Gi, must not be negative"},
 		"namespace":           {"apiVersion: v1\nkind: Node\nmetadata: {name: a, namespace: b}", "-: document 1: metadata.namespace: a Node has no namespace"},
 		"twice":               {node + "---\n" + node, "-: document 2: metadata.name: Node a was given before (-, document 1)"},
 		"slice without":       {"apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: a}\nspec: {devices: [{}]}", "-: document 1: spec.driver: is missing\n-: document 1: spec.pool.name: is missing\n-: document 1: spec.devices[0].name: is missing"},
@@ -204,5 +210,9 @@ func TestDirectory(t *testing.T) {
 	}
 	if _, faults = files.Read([]string{filepath.Join(dir, "none"), files.Stdin}, nil); faults.Error() != filepath.Join(dir, "none")+": no such file or directory\n-: there is no standard input" {
 		t.Error(faults)
+	}
+	_, faults = files.Read([]string{"", files.Stdin, files.Stdin}, strings.NewReader(node))
+	if diff := cmp.Diff(": the name of a file is empty\n-: standard input can be read only once", faults.Error()); diff != "" {
+		t.Error(diff)
 	}
 }

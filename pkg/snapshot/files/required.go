@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -36,8 +38,24 @@ func (r *reader) required(object any, at string) {
 		missing(string(o.Spec.ClusterQueue), "spec.clusterQueue")
 	case *kueue.AdmissionCheck:
 		missing(o.Spec.ControllerName, "spec.controllerName")
+	case *resourcev1.ResourceClaim:
+		r.claimSpec(&o.Spec, join(at, "spec"))
+	case *resourcev1.ResourceClaimTemplate:
+		r.claimSpec(&o.Spec.Spec, join(at, "spec.spec"))
+	case *corev1.Node:
+		r.amounts(o.Status.Allocatable, join(at, "status.allocatable"))
+		r.amounts(o.Status.Capacity, join(at, "status.capacity"))
+	case *corev1.Pod:
+		r.podSpec(&o.Spec, join(at, "spec"))
+	case *batchv1.Job:
+		r.podSpec(&o.Spec.Template.Spec, join(at, "spec.template.spec"))
+	case *JobSet:
+		for i := range o.Spec.ReplicatedJobs {
+			r.podSpec(&o.Spec.ReplicatedJobs[i].Template.Spec.Template.Spec, fmt.Sprintf("%s[%d].template.spec.template.spec", join(at, "spec.replicatedJobs"), i))
+		}
 	case *kueue.Workload:
 		for i := range o.Spec.PodSets {
+			r.podSpec(&o.Spec.PodSets[i].Template.Spec, fmt.Sprintf("%s[%d].template.spec", join(at, "spec.podSets"), i))
 			if o.Spec.PodSets[i].Name == "" {
 				o.Spec.PodSets[i].Name = kueue.DefaultPodSetName
 			}

@@ -34,7 +34,11 @@ const maxFile = 512 << 20
 func documents(paths []string, stdin io.Reader) ([]document, Faults) {
 	var docs []document
 	var faults Faults
-	for _, path := range paths {
+	for i, path := range paths {
+		if path == Stdin && slices.Contains(paths[:i], Stdin) {
+			faults = append(faults, Fault{File: path, Message: "standard input can be read only once"})
+			continue
+		}
 		names, err := expand(path)
 		if err != nil {
 			faults = append(faults, Fault{File: path, Message: plain(err)})
@@ -54,7 +58,10 @@ func documents(paths []string, stdin io.Reader) ([]document, Faults) {
 }
 
 func expand(path string) ([]string, error) {
-	if path == Stdin {
+	switch path {
+	case "":
+		return nil, fmt.Errorf("the name of a file is empty")
+	case Stdin:
 		return []string{path}, nil
 	}
 	info, err := os.Stat(path)

@@ -53,7 +53,7 @@ func TestRestart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := set(t)
 			plan := faults.NewPlan(faults.Fault{At: faults.At(c.at), Kind: c.kind})
-			first := s.Run(s.with(plan))
+			first := s.Run(s.with(plan), scene.RunOptions{Configure: scene.ShortLease})
 			job := s.Submit(scene.Gang("train", "tpu-2x2", 4))
 			if c.release {
 				s.AwaitSeated(job)

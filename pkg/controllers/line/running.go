@@ -1,0 +1,65 @@
+package line
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/line"
+)
+
+// running lists the gangs that hold devices, with when they will have ended as far as that is known.
+func (v *view) running() []line.Running {
+	workloads := make(map[types.UID]*kueue.Workload, len(v.snapshot.Workloads))
+	for _, wl := range v.snapshot.Workloads {
+		workloads[wl.UID] = wl
+	}
+	pods := map[string][]string{}
+	for _, p := range v.snapshot.Pods {
+		if name := p.Labels[berth.LabelReservation]; name != "" {
+			pods[p.Namespace+"/"+name] = append(pods[p.Namespace+"/"+name], p.Namespace+"/"+p.Name)
+		}
+	}
+	all := make([]line.Running, 0, len(v.reservations))
+	for key, res := range v.reservations {
+		r := line.Running{Owner: key.String(), Pods: pods[key.String()], Since: res.CreationTimestamp.Time, Lent: res.Spec.Lent}
+		for _, ps := range res.Spec.PodSets {
+			for rank := range ps.Hosts {
+				// As pkg/cluster names the room of a pod that is still to come.
+				r.Pods = append(r.Pods, fmt.Sprintf("%s/%s[%s/%d]", res.Namespace, res.Spec.WorkloadRef.Name, ps.Name, rank))
+			}
+		}
+		wl := workloads[res.Spec.WorkloadRef.UID]
+		switch {
+		case res.Status.Phase == berth.PhaseReleasing || wl == nil:
+			r.Ends = v.now // It is going.
+		default:
+			r.Ends = adaptkueue.Ends(wl, v.assumed(res.Spec.Check), v.now)
+		}
+		if wl != nil {
+			r.Priority = priority(wl)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// backfill is the policy of a check. Its zero value stands for the defaults.
+func (v *view) backfill(check string) berth.BackfillPolicy {
+	if config := v.configOf(v.checks[kueue.AdmissionCheckReference(check)]); config != nil {
+		return config.Spec.Backfill
+	}
+	return berth.BackfillPolicy{}
+}
+
+// assumed is for how long gangs of a check are assumed to run; zero when nobody knows.
+func (v *view) assumed(check string) time.Duration {
+	if s := v.backfill(check).AssumedSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return 0
+}

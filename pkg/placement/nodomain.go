@@ -1,0 +1,82 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// noDomain is the refusal when devices are free, but not together in one domain.
+func (s *search) noDomain(p *plan) *reason.Refusal {
+	lead, all := p.items[0], s.domains[p]
+	noun := lead.noun()
+	simple := p.simple()
+	unit, needed, of := lead.class.Name, p.blocks, "has"
+	if !simple {
+		unit, of = "pods", "takes"
+		if p.size > 1 {
+			unit = "slices"
+		}
+	}
+	var have []string
+	for _, d := range all[:min(len(all), maxNames)] {
+		have = append(have, fmt.Sprintf("%s %s %d", s.world.Inventory.Domains()[d.domain].Domain.Value, of, d.blocks))
+	}
+	if more := len(all) - maxNames; more > 0 {
+		have = append(have, fmt.Sprintf("and %d more", more))
+	}
+	if len(have) == 0 {
+		have = []string{"none of them is in a " + noun}
+	}
+	r := &reason.Refusal{Code: reason.NoFreeSlice}
+	if name, most := s.largest(lead); simple && most < needed {
+		r.Message = fmt.Sprintf("%d %s are needed in one %s, and the largest, %s, has %d in all", needed, unit, noun, name, most)
+		if most == 0 {
+			r.Message = fmt.Sprintf("%d %s are needed in one %s, and none of them is in a %s", needed, unit, noun, noun)
+		}
+	} else if simple {
+		r.Message = fmt.Sprintf("%d %s %s free, but not together: no %s has %d (%s)",
+			len(s.options[lead].all), unit, are(len(s.options[lead].all)), noun, needed, strings.Join(have, ", "))
+	} else {
+		r.Message = fmt.Sprintf("devices are free, but not together: no %s takes %d %s (%s)", noun, needed, unit, strings.Join(have, ", "))
+	}
+	r.Message = clamp(r.Message)
+	for _, d := range all[:min(len(all), maxEvidence)] {
+		r.Evidence = append(r.Evidence, reason.Evidence{
+			Kind: "domain", Name: s.world.Inventory.Domains()[d.domain].Domain.Value, Code: reason.NoFreeSlice,
+			Detail: fmt.Sprintf("%s %d of %d %s", of, d.blocks, needed, unit),
+		})
+	}
+	return r
+}
+
+// noun is what people call a domain of the item's devices.
+func (it *item) noun() string {
+	for _, d := range it.devices {
+		if d.Domain.Named() {
+			return d.Domain.Noun()
+		}
+	}
+	return "domain"
+}
+
+// largest is the domain with the most devices of an item, free or not.
+func (s *search) largest(it *item) (name string, most int) {
+	count := map[inventory.Domain]int{}
+	for _, d := range it.devices {
+		if d.Domain.Known() {
+			count[d.Domain]++
+		}
+	}
+	for d, n := range count {
+		if n > most || n == most && inventory.Natural(d.Value, name) < 0 {
+			name, most = d.Value, n
+		}
+	}
+	return name, most
+}
+
+// simple reports whether one device serves each block and nothing else, so that people can count devices.
+func (p *plan) simple() bool { return len(p.items) == 1 && p.items[0].count == 1 }

@@ -1,0 +1,17 @@
+package fuzztest
+
+import "math/rand/v2"
+
+// Seeds are inputs to begin with: none, which breaks nothing, and some of chance.
+func Seeds() [][]byte {
+	seeds := [][]byte{{}}
+	r := rand.New(rand.NewPCG(3, 5))
+	for range 24 {
+		seed := make([]byte, 8+r.IntN(120))
+		for i := range seed {
+			seed[i] = byte(r.Uint32())
+		}
+		seeds = append(seeds, seed)
+	}
+	return seeds
+}

@@ -1,2 +1,0 @@
-// Package grid draws who holds which host, as text. It knows plain values only and decides nothing.
-package grid
