@@ -14,11 +14,12 @@ import (
 type books struct {
 	hardware *hardware.Hardware
 	ledger   *ledger.Ledger
-	// held by gangs, in the order in which they took it.
-	held []ledger.Holding
+	held     map[string][]ledger.Holding
 }
 
-func newBooks(h *hardware.Hardware) *books { return &books{hardware: h, ledger: h.Ledger()} }
+func newBooks(h *hardware.Hardware) *books {
+	return &books{hardware: h, ledger: h.Ledger(), held: map[string][]ledger.Holding{}}
+}
 
 // take books the devices of a decision for a gang and returns how many hosts they span.
 func (b *books) take(gang string, d placement.Decision) int {
@@ -30,7 +31,7 @@ func (b *books) take(gang string, d placement.Decision) int {
 					dev := &in.Devices[i]
 					h := ledger.Holding{Owner: gang, Reservation: gang, Pool: dev.Pool, Device: dev.Name, Charge: dev.Charge, Hosts: dev.Hosts}
 					b.ledger.Take(h)
-					b.held = append(b.held, h)
+					b.held[gang] = append(b.held[gang], h)
 					hosts += len(dev.Hosts)
 				}
 			}
@@ -41,18 +42,10 @@ func (b *books) take(gang string, d placement.Decision) int {
 
 // release gives back what the gang holds.
 func (b *books) release(gang string) {
-	n := 0
-	for _, h := range b.held {
-		if h.Owner != gang {
-			b.held[n] = h
-			n++
-		}
+	for _, h := range b.held[gang] {
+		b.ledger.Give(h)
 	}
-	b.held = b.held[:n]
-	b.ledger = b.hardware.Ledger()
-	for _, h := range b.held {
-		b.ledger.Take(h)
-	}
+	delete(b.held, gang)
 }
 
 // empty says what is wrong when the books do not stand as at the beginning.
