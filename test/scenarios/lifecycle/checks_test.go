@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,7 +72,7 @@ func TestTwoChecksOfBerth(t *testing.T) {
 		return err
 	})
 	s.must(s.held(t.Context(), r), "while the gang runs")
-	if now := s.podsNow(job); !slices.Equal(names(pods), names(now)) {
+	if now := s.podsNow(job); names(pods) != names(now) {
 		t.Errorf("pods %v became %v", names(pods), names(now))
 	}
 	s.Finish(job)
