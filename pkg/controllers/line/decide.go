@@ -67,6 +67,7 @@ func decide(v *view, placer placement.Placer) steps {
 			entries = append(entries, v.entry(*w))
 		}
 	}
+	v.world.Demand = v.asked(entries)
 	result := line.Pass(line.Input{
 		Now: v.now, World: v.world, Placer: placer, Waiting: entries, Running: v.running(), Targets: v.standing(queue),
 		Held: v.hostsHeld(), Memory: v.memory, Barred: func(id inventory.PoolID) bool { return v.unfenced(id) != nil },
