@@ -291,3 +291,34 @@ func TestDemandOfThePass(t *testing.T) {
 		t.Error(refusal)
 	}
 }
+
+// A change that helps nobody is told to those near the head of the line and costs no write to those behind them.
+func TestFarBackNothingIsWritten(t *testing.T) {
+	s := full(t)
+	for i := range 40 {
+		s.waits(fmt.Sprintf("f%02d", i)).Queued(kueuetest.Start.Add(time.Duration(i+1) * time.Minute))
+	}
+	heard := func(got steps) int {
+		for _, a := range got.answers {
+			a.workload.Status.AdmissionChecks[0].Message = a.answer.Message
+			apimeta.SetStatusCondition(&a.workload.Status.Conditions, metav1.Condition{
+				Type: berth.ConditionGangReserved, Status: metav1.ConditionFalse, Reason: a.answer.Reason, Message: a.answer.Message,
+			})
+		}
+		return len(got.answers)
+	}
+	if got := heard(s.carryOut(t)); got != 41 {
+		t.Errorf("%d are told at first", got)
+	}
+	if got := heard(s.carryOut(t)); got != 0 {
+		t.Errorf("nothing changed, and %d are told", got)
+	}
+	// e, the first of them, gets what a leaves.
+	s.ends("a")
+	if got := s.carryOut(t); len(got.reserve) != 1 || heard(got) != 32 {
+		t.Errorf("%d begin and %d are told", len(got.reserve), len(got.answers))
+	}
+	if got := heard(s.carryOut(t)); got != 0 {
+		t.Errorf("nothing changed, and %d are told", got)
+	}
+}
