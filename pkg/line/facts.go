@@ -67,10 +67,11 @@ func factsOf(g gang.Gang, w placement.World, exact bool) facts {
 	return f
 }
 
-// stillHold reports whether nothing got better for the gang.
-func (f *facts) stillHold(g gang.Gang, w placement.World) bool {
+// stillHold reports whether nothing got better for the gang, or, when the facts have to be exact, whether nothing changed.
+func (f *facts) stillHold(g gang.Gang, w placement.World, exact bool) bool {
+	exact = exact || f.exact
 	for i := range f.classes {
-		if !f.classes[i].stillHold(w, f.exact, w.Inventory == f.inventory) {
+		if !f.classes[i].stillHold(w, exact, w.Inventory == f.inventory) {
 			return false
 		}
 	}
@@ -87,7 +88,7 @@ func (f *facts) stillHold(g gang.Gang, w placement.World) bool {
 		for i := range g.PodSets {
 			then, known := f.room[i][h]
 			now := roomFor(&g.PodSets[i], h, w)
-			if !known || now > then || f.exact && now != then {
+			if !known || now > then || exact && now != then {
 				return false
 			}
 		}

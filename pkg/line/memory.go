@@ -1,7 +1,6 @@
 package line
 
 import (
-	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 )
@@ -10,7 +9,8 @@ import (
 // until something that it depended on got better: a device of its classes became free, a host got room, or the hardware
 // changed. Nothing that is taken besides makes a refused gang fit.
 //
-// A refusal is dropped, too, when a holder that it names holds nothing any more, so that what people read is true.
+// Near the head of a queue people read what they are told, so there any change of what is taken makes a refusal stale: the
+// holders that it names may be others now. See Fresh.
 //
 // The zero value is empty. It belongs to one line of passes; a placer whose answers depend on more than the World must
 // call Forget when that changes.
@@ -37,16 +37,20 @@ type refusals struct {
 	// need by the UID of the gang.
 	need map[string]string
 	// now are refusals of this pass. Within a pass less and less is free, so they stand until targets change.
-	now map[question]placement.Decision
-	// holders are all that hold something, read when first needed.
-	holders map[string]bool
+	now map[question]answer
+}
+
+// answer is a refusal; fresh when it says what is, and not only why nothing got better.
+type answer struct {
+	decision placement.Decision
+	fresh    bool
 }
 
 func newRefusals(m *Memory) refusals {
 	if m != nil && m.refused == nil {
 		m.refused = map[question]*refused{}
 	}
-	return refusals{memory: m, needs: needs{hosts: map[uintptr]string{}}, need: map[string]string{}, now: map[question]placement.Decision{}}
+	return refusals{memory: m, needs: needs{hosts: map[uintptr]string{}}, need: map[string]string{}, now: map[question]answer{}}
 }
 
 func (r *refusals) needOf(e Entry) string {
@@ -58,18 +62,28 @@ func (r *refusals) needOf(e Entry) string {
 	return need
 }
 
+// Fresh is how many gangs of each queue, from the first on, are told at once when something changes that does not help
+// them: another holder, one free device less. Whoever stands further back goes on reading what was true before, so that a
+// change costs as much whether a hundred gangs wait or ten thousand.
+const Fresh = 32
+
+// fresh reports whether the gang, whose turn it is or comes next, stands near the head of its queue.
+func (p *pass) fresh(e Entry) bool { return p.turns.from[e.Queue] <= Fresh }
+
 // ask puts a question to the placer unless the answer is known.
 func (p *pass) ask(e Entry, targets []*Target) placement.Decision {
 	r := &p.refusals
 	q := question{need: r.needOf(e), targets: names(targets)}
-	if d, known := r.now[q]; known {
-		return d
+	// Nobody reads what is said of a world with targets.
+	fresh := len(targets) == 0 && p.fresh(e)
+	if a, known := r.now[q]; known && (a.fresh || !fresh) {
+		return a.decision
 	}
 	w := p.world(p.guard(targets))
 	if r.memory != nil {
-		if old := r.memory.refused[q]; old != nil && old.facts.stillHold(e.Gang, w) && r.still(old.decision, w.Ledger) {
+		if old := r.memory.refused[q]; old != nil && old.facts.stillHold(e.Gang, w, fresh) {
 			old.used = true
-			r.now[q] = old.decision
+			r.now[q] = answer{old.decision, fresh}
 			return old.decision
 		}
 	}
@@ -78,30 +92,11 @@ func (p *pass) ask(e Entry, targets []*Target) placement.Decision {
 	if d.Fits() {
 		return d
 	}
-	r.now[q] = d
+	r.now[q] = answer{d, true}
 	if r.memory != nil {
 		r.memory.refused[q] = &refused{decision: d, facts: factsOf(e.Gang, w, !d.Proved || d.Refusal.Code != reason.NoFreeSlice), used: true}
 	}
 	return d
-}
-
-// still reports whether every holder that a refusal names holds something.
-func (r *refusals) still(d placement.Decision, l *ledger.Ledger) bool {
-	for _, e := range d.Refusal.Evidence {
-		if e.Kind != "holder" {
-			continue
-		}
-		if r.holders == nil {
-			r.holders = map[string]bool{}
-			for _, h := range l.Holdings() {
-				r.holders[h.Owner] = true
-			}
-		}
-		if !r.holders[e.Name] {
-			return false
-		}
-	}
-	return true
 }
 
 // changed forgets answers that depended on targets.

@@ -24,7 +24,7 @@ func (p *pass) offer(e Entry) Outcome {
 	if beside := p.ask(e, all); beside.Fits() {
 		return Outcome{Entry: e, Decision: beside}
 	}
-	inside := placement.Decision{}
+	var inside placement.Decision
 	switch {
 	case len(closed) == len(all):
 		return Outcome{Entry: e, Decision: kept(d, meets(d, closed))}

@@ -133,7 +133,8 @@ func TestWakeUp(t *testing.T) {
 	if len(begun) == 0 {
 		t.Error("nobody has what became free")
 	}
-	// The four needs, each asked at most twice: for what is there, and beside what is kept.
+	// The four needs, each asked at most twice: for what is there, and beside what is kept. That is for the words, too, that
+	// the first of each queue read: those who gained nothing are told who holds what now.
 	if s.last.Asked > len(begun)+8 {
 		t.Errorf("%d began and %d questions were asked", len(begun), s.last.Asked)
 	}
@@ -155,4 +156,33 @@ func manyWait(n int) *site {
 	}
 	s.pass()
 	return s
+}
+
+// What is said near the head of a queue is true: whoever stands there is told what he would be told without memory.
+func TestRefusalsAreFresh(t *testing.T) {
+	s := manyWait(200)
+	s.pass()
+	for _, gone := range []string{"run-2-0", "run-0-1", "run-2-3"} {
+		s.ends(gone)
+		s.pass() // What became free is given out,
+		in := s.input()
+		in.Memory = nil
+		anew := line.Pass(in)
+		s.pass() // and then said.
+		said := map[string]int{}
+		for i, o := range s.last.Outcomes {
+			queue := o.Entry.Queue
+			if said[queue]++; said[queue] > line.Fresh {
+				continue
+			}
+			if got, want := o.Decision.Refusal, anew.Outcomes[i].Decision.Refusal; got.Error() != want.Error() {
+				t.Fatalf("after %s: %s is told\n     %s\nwant %s", gone, o.Entry.Gang.Key, got, want)
+			}
+		}
+		for _, r := range s.running {
+			if r.Owner == "ml/"+gone {
+				t.Errorf("%s still runs", gone)
+			}
+		}
+	}
 }

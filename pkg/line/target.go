@@ -69,6 +69,10 @@ func (p *pass) revise() {
 	}
 	slices.SortStableFunc(kept, func(a, b *Target) int { return a.entry.older(b.entry) })
 	p.targets = nil
+	if len(kept) == 0 {
+		p.changed()
+		return
+	}
 	beside := p.bare(true).Clone()
 	for _, t := range kept {
 		if !serves(t.entry, t.Decision, p.World.Inventory) || p.barred(t.Decision) {

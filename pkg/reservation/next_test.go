@@ -322,3 +322,16 @@ func judge(t *testing.T, v View) {
 func anyAllocated(v View) bool {
 	return slices.ContainsFunc(v.Claims, func(c Claim) bool { return c.State.Allocated() })
 }
+
+// A target is the line's business alone, whatever state it seems to be in: nothing of it is ever created or released.
+func TestTargetsAreLeftAlone(t *testing.T) {
+	target := func(v *View) { v.Target = true }
+	for _, v := range []View{
+		view(Planned, target), view(Planned, target, unreserved), view(Releasing, target),
+		view(Planned, target, func(v *View) { v.Lost, v.Deleting = lost, true }),
+	} {
+		if got := Next(v).String(); got != "target" {
+			t.Errorf("%+v: %s", v, got)
+		}
+	}
+}

@@ -74,7 +74,8 @@ type GangReservationSpec struct {
 	Target bool `json:"target,omitempty"`
 
 	// lent is true when the devices were kept for another gang of higher priority when this one got them. It is evicted as
-	// a whole when that gang's other devices are free; see GangReservationConfig, spec.backfill.evict.
+	// a whole when they, and they alone, are missing to a gang of higher priority whose check allows that: see
+	// GangReservationConfig, spec.backfill.evict.
 	// +optional
 	Lent bool `json:"lent,omitempty"`
 

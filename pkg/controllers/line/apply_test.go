@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -84,6 +86,85 @@ func TestApply(t *testing.T) {
 			}
 			if said != row.events {
 				t.Errorf("events %q, want %q", said, row.events)
+			}
+		})
+	}
+}
+
+// Writing targets down: what the API server refuses costs the gang nothing, and what others did first is no error.
+func TestApplyTargets(t *testing.T) {
+	reservations := schema.GroupResource{Resource: "gangreservations"}
+	for _, row := range []struct {
+		name                   string
+		create, status, remove error
+		fails                  string
+	}{
+		{name: "all stand"},
+		{name: "it is there already", create: apierrors.NewAlreadyExists(reservations, "new")},
+		{name: "forbidden", create: apierrors.NewForbidden(reservations, "new", errors.New("exceeded quota"))},
+		{name: "no connection", create: errors.New("no connection"), fails: "creating target ml/new: no connection"},
+		{name: "somebody wrote in between", status: apierrors.NewConflict(reservations, "old", errors.New("changed"))},
+		{name: "no status", status: errors.New("no connection"), fails: "writing the status of target ml/new: no connection\nwriting the status of target ml/old: no connection"},
+		{name: "gone already", remove: apierrors.NewNotFound(reservations, "gone")},
+		{name: "made anew", remove: apierrors.NewConflict(reservations, "gone", errors.New("another UID"))},
+		{name: "not deleted", remove: errors.New("no connection"), fails: "deleting target ml/gone: no connection"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := runtime.NewScheme()
+			if err := berth.AddToScheme(s); err != nil {
+				t.Fatal(err)
+			}
+			target := func(name string, uid types.UID) *berth.GangReservation {
+				res := &berth.GangReservation{Spec: berth.GangReservationSpec{Target: true}}
+				res.Namespace, res.Name, res.UID = "ml", name, uid
+				return res
+			}
+			old, gone := target("old", "1"), target("gone", "2")
+			c := fake.NewClientBuilder().WithScheme(s).WithObjects(old, gone).WithStatusSubresource(&berth.GangReservation{}).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					if row.create != nil {
+						return row.create
+					}
+					return c.Create(ctx, obj, opts...)
+				},
+				SubResourceUpdate: func(ctx context.Context, c client.Client, part string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+					if row.status != nil {
+						return row.status
+					}
+					return c.SubResource(part).Update(ctx, obj, opts...)
+				},
+				Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+					if row.remove != nil {
+						return row.remove
+					}
+					return c.Delete(ctx, obj, opts...)
+				},
+			}).Build()
+			r := &reconciler{
+				Dependencies: &shell.Dependencies{Client: c, Now: func() time.Time { return now }},
+				Options:      Options{Backoff: verdict.NewBackoff(time.Second, time.Minute, func() time.Time { return now })},
+			}
+			have := &berth.GangReservation{}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(old), have); err != nil {
+				t.Fatal(err)
+			}
+			err := r.apply(t.Context(), steps{targets: []planned{{target("new", ""), "waits for x"}, {have, "waits for y"}}, drop: []*berth.GangReservation{gone}})
+			if got := sortedLines(err); got != row.fails {
+				t.Errorf("fails with %q, want %q", got, row.fails)
+			}
+			if row.name != "all stand" {
+				return
+			}
+			var list berth.GangReservationList
+			if err := c.List(t.Context(), &list); err != nil {
+				t.Fatal(err)
+			}
+			told := ""
+			for _, res := range list.Items {
+				told += fmt.Sprintf("%s %s %s; ", res.Name, res.Status.Phase, res.Status.Conditions[0].Message)
+			}
+			if want := "new Planned waits for x; old Planned waits for y; "; told != want {
+				t.Errorf("there is\n     %s\nwant %s", told, want)
 			}
 		})
 	}

@@ -55,11 +55,12 @@ type reconciler struct {
 	// memory is what the passes know of refusals, and barred for which pools nothing was given out when they were made.
 	memory line.Memory
 	barred string
+	demand *line.Demand
 }
 
 // Setup adds the line to the manager.
 func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
-	r := &reconciler{Dependencies: deps, Options: opts}
+	r := &reconciler{Dependencies: deps, Options: opts, demand: line.NewDemand()}
 	kinds := []client.Object{
 		&kueue.Workload{}, &kueue.AdmissionCheck{}, &kueue.ResourceFlavor{}, &kueue.ClusterQueue{},
 		&berth.AcceleratorPool{}, &berth.GangReservation{}, &berth.GangReservationConfig{},
@@ -121,7 +122,7 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 		}
 		return nil
 	}
-	v.memory = r.remembered(v)
+	v.memory, v.demand = r.remembered(v), r.demand
 	return v, nil
 }
 

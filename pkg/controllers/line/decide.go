@@ -5,6 +5,7 @@ import (
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/kueue/pkg/workload"
@@ -70,14 +71,21 @@ func decide(v *view, placer placement.Placer) steps {
 			entries = append(entries, v.entry(*w))
 		}
 	}
+	v.world.Demand = v.asked(entries)
 	result := line.Pass(line.Input{
 		Now: v.now, World: v.world, Placer: placer, Waiting: entries, Running: v.running(), Targets: v.standing(queue),
 		Held: v.hostsHeld(), Memory: v.memory, Barred: func(id inventory.PoolID) bool { return v.unfenced(id) != nil },
 	})
+	refused := map[string]int{}
 	for _, o := range result.Outcomes {
 		w := queue[types.UID(o.Entry.Gang.UID)]
 		if !o.Decision.Fits() {
-			v.refuse(w.workload, w.check, waitsFor(o), &s)
+			refused[o.Entry.Queue]++
+			why := waitsFor(o)
+			if refused[o.Entry.Queue] > line.Fresh && o.Target == nil {
+				why = sameWords(w.workload, why)
+			}
+			v.refuse(w.workload, w.check, why, &s)
 			continue
 		}
 		res := record(w.workload, string(w.check.Name), w.epoch, w.request, o.Decision, v.world.Inventory)
@@ -184,6 +192,18 @@ func (v *view) refuse(wl *kueue.Workload, check *kueue.AdmissionCheckState, why 
 		}
 	}
 	v.answer(wl, adaptkueue.Refused(check.Name, state, why), s)
+}
+
+// sameWords is a refusal in the words that the Workload has for the same reason. So a gang far back in line is not written
+// to each time that a holder changes; it is when the reason does, or when it gets near the head.
+func sameWords(wl *kueue.Workload, why *reason.Refusal) *reason.Refusal {
+	c := apimeta.FindStatusCondition(wl.Status.Conditions, berth.ConditionGangReserved)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != string(why.Code) {
+		return why
+	}
+	same := *why
+	same.Message = c.Message
+	return &same
 }
 
 func (v *view) answer(wl *kueue.Workload, a adaptkueue.Answer, s *steps) {

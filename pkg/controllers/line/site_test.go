@@ -18,6 +18,7 @@ import (
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -34,6 +35,7 @@ type site struct {
 	notFenced *reason.Refusal
 	unfenced  map[string]*reason.Refusal // by DRA pool
 	backoff   map[types.UID]time.Duration
+	demand    bool // counts what is asked for
 }
 
 func newSite() *site {
@@ -90,6 +92,9 @@ func (s *site) view() *view {
 		}
 		return 0, nil
 	}
+	if s.demand {
+		v.demand = line.NewDemand()
+	}
 	return v
 }
 
@@ -98,7 +103,11 @@ func (s steps) tell() string {
 	var lines []string
 	for _, res := range s.reserve {
 		d := res.Spec.PodSets[0].Claims[0].Devices[0]
-		lines = append(lines, fmt.Sprintf("%s reserves %s/%s", strings.TrimPrefix(res.Spec.WorkloadRef.Name, "job-"), d.Pool, d.Device))
+		lent := ""
+		if res.Spec.Lent {
+			lent = " (lent)"
+		}
+		lines = append(lines, fmt.Sprintf("%s reserves %s/%s%s", strings.TrimPrefix(res.Spec.WorkloadRef.Name, "job-"), d.Pool, d.Device, lent))
 	}
 	for _, p := range s.targets {
 		d := p.res.Spec.PodSets[0].Claims[0].Devices[0]
@@ -113,11 +122,11 @@ func (s steps) tell() string {
 		}
 	}
 	for _, a := range s.answers {
-		line := fmt.Sprintf("%s %s %s: %s", strings.TrimPrefix(a.workload.Name, "job-"), a.answer.State, a.answer.Reason, a.answer.Message)
+		told := fmt.Sprintf("%s %s %s: %s", strings.TrimPrefix(a.workload.Name, "job-"), a.answer.State, a.answer.Reason, a.answer.Message)
 		if a.answer.Check != kueuetest.Check || a.answer.Reserved || len(a.answer.PodSetUpdates) > 0 {
-			line += fmt.Sprintf(" %+v", a.answer)
+			told += fmt.Sprintf(" %+v", a.answer)
 		}
-		lines = append(lines, line)
+		lines = append(lines, told)
 	}
 	slices.Sort(lines)
 	if s.again > 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -112,6 +113,9 @@ func (v *view) keep(result *line.Result, queue map[types.UID]waiting, s *steps) 
 		res := w.target(t, v.world.Inventory)
 		key := types.NamespacedName{Namespace: res.Namespace, Name: res.Name}
 		if have := written[key]; have != nil && have.DeletionTimestamp == nil {
+			if !equality.Semantic.DeepEqual(have.Spec, res.Spec) {
+				continue // Its name is taken by what it was; the pass after that is gone writes it down.
+			}
 			delete(written, key)
 			res = have
 		}

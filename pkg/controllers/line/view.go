@@ -38,6 +38,8 @@ type view struct {
 	backoff func(types.UID) (time.Duration, *reason.Refusal)
 	// memory keeps refusals between passes; nil to keep none.
 	memory *line.Memory
+	// demand counts what gangs ask for; nil to let all classes count alike.
+	demand *line.Demand
 }
 
 // index makes the lookups of a pass out of its snapshot.
