@@ -43,15 +43,7 @@ func TestScenarios(t *testing.T) {
 				told.WriteString(step.command + "\n" + step.body + "----\n" + said + "\n")
 				s.check(step.command)
 			}
-			if *update {
-				if err := os.WriteFile(file, []byte(told.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if told.String() != string(content) {
-				t.Errorf("%s differs; run with -update and look at the change:\n%s", filepath.Base(file), difference(string(content), told.String()))
-			}
+			golden(t, file, string(content), told.String())
 		})
 	}
 }

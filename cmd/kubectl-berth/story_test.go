@@ -45,15 +45,7 @@ func TestStories(t *testing.T) {
 					told.WriteString("$ " + args + "\n" + tell(args, kep) + "\n")
 				}
 			}
-			if *update {
-				if err := os.WriteFile(file, []byte(told.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if told.String() != string(content) {
-				t.Errorf("%s differs; run with -update and look at the change:\n%s", filepath.Base(file), difference(string(content), told.String()))
-			}
+			golden(t, file, string(content), told.String())
 		})
 	}
 }
@@ -74,6 +66,20 @@ func tell(line, kep string) string {
 	code := run(args, &stdin, &stdout, &stderr)
 	text := strings.ReplaceAll(stderr.String()+stdout.String(), kep, "KEP")
 	return fmt.Sprintf("%sexit %d\n", text, code)
+}
+
+// golden compares what was told with the file that says what should be told, or writes it there.
+func golden(t *testing.T, file, want, told string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(told), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if told != want {
+		t.Errorf("%s differs; run with -update and look at the change:\n%s", filepath.Base(file), difference(want, told))
+	}
 }
 
 // difference is the first line that differs, with what stands around it.

@@ -16,9 +16,7 @@ import (
 // placed, and what it gets is charged. The world depends on the snapshot alone; no placement makes or enlarges an
 // overdraw; a gang that gets nothing is told why.
 func FuzzWorld(f *testing.F) {
-	for _, seed := range fuzztest.Seeds() {
-		f.Add(seed)
-	}
+	fuzztest.Add(f)
 	site := fuzztest.Site()
 	if over := cluster.New().World(site).Ledger.Overdrawn(); len(over) > 0 {
 		f.Fatal("the site is overdrawn before it is broken", over)

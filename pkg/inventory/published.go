@@ -207,7 +207,7 @@ func (p *Pool) problem(code reason.Code, format string, args ...any) *reason.Ref
 	return &reason.Refusal{
 		Code:     code,
 		Message:  "pool " + p.ID.String() + ": " + detail,
-		Evidence: []reason.Evidence{{Kind: "pool", Name: p.ID.String(), Code: code, Detail: detail}},
+		Evidence: []reason.Evidence{{Kind: reason.KindPool, Name: p.ID.String(), Code: code, Detail: detail}},
 	}
 }
 

@@ -88,7 +88,7 @@ func (p *pass) ask(e Entry, targets []*Target) placement.Decision {
 // still reports whether every holder that a refusal names holds something.
 func (r *refusals) still(d placement.Decision, l *ledger.Ledger) bool {
 	for _, e := range d.Refusal.Evidence {
-		if e.Kind != "holder" {
+		if e.Kind != reason.KindHolder {
 			continue
 		}
 		if r.holders == nil {

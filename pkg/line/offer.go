@@ -55,7 +55,7 @@ func kept(d placement.Decision, targets []*Target) placement.Decision {
 	for _, t := range targets {
 		owners = append(owners, t.entry.Gang.Key.String())
 		r.Evidence = append(r.Evidence, reason.Evidence{
-			Kind: "holder", Name: t.entry.Gang.Key.String(), Code: reason.WaitingTurn, Detail: "waits for " + t.Slice(),
+			Kind: reason.KindHolder, Name: t.entry.Gang.Key.String(), Code: reason.WaitingTurn, Detail: "waits for " + t.Slice(),
 		})
 	}
 	const most = 5

@@ -180,16 +180,16 @@ func (b *blocked) evidence() []reason.Evidence {
 	case len(b.shorts) > 0:
 		var out []reason.Evidence
 		for _, s := range b.shorts {
-			out = append(out, reason.Evidence{Kind: "host", Name: s.Host, Code: reason.HostsBusy, Detail: needsText(s)})
+			out = append(out, reason.Evidence{Kind: reason.KindHost, Name: s.Host, Code: reason.HostsBusy, Detail: needsText(s)})
 			for _, pod := range s.Pods[:min(len(s.Pods), maxNames)] {
-				out = append(out, reason.Evidence{Kind: "pod", Name: pod, Code: reason.HostsBusy, Detail: "on host " + s.Host})
+				out = append(out, reason.Evidence{Kind: reason.KindPod, Name: pod, Code: reason.HostsBusy, Detail: "on host " + s.Host})
 			}
 		}
 		return out
 	case len(b.owners) > 0:
 		var out []reason.Evidence
 		for _, o := range b.owners {
-			out = append(out, reason.Evidence{Kind: "holder", Name: o, Code: reason.NoFreeSlice, Detail: "holds " + b.device.Short() + " or a part of it"})
+			out = append(out, reason.Evidence{Kind: reason.KindHolder, Name: o, Code: reason.NoFreeSlice, Detail: "holds " + b.device.Short() + " or a part of it"})
 		}
 		return out
 	default:
@@ -206,7 +206,7 @@ func notesText(notes []reason.Evidence) string {
 	notes = slices.CompactFunc(notes, func(a, b reason.Evidence) bool { return a.Name == b.Name && a.Detail == b.Detail })
 	hosts := map[string][]string{}
 	for _, n := range notes {
-		if n.Kind == "host" {
+		if n.Kind == reason.KindHost {
 			hosts[n.Detail] = append(hosts[n.Detail], n.Name)
 		}
 	}
@@ -214,7 +214,7 @@ func notesText(notes []reason.Evidence) string {
 	for _, n := range notes {
 		alike := hosts[n.Detail]
 		switch {
-		case n.Kind != "host":
+		case n.Kind != reason.KindHost:
 			texts = append(texts, n.Name+" "+n.Detail)
 		case len(alike) == 1:
 			texts = append(texts, "host "+n.Name+" "+n.Detail)

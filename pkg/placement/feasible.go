@@ -33,7 +33,7 @@ func blockedBy(d *inventory.Device, req *gang.Request, set *gang.PodSet, w World
 	}
 	if len(d.Hosts) == 0 {
 		return &blocked{device: d, code: reason.HostMissing, notes: []reason.Evidence{{
-			Kind: "device", Name: d.Short(), Code: reason.HostMissing, Detail: "matches no node",
+			Kind: reason.KindDevice, Name: d.Short(), Code: reason.HostMissing, Detail: "matches no node",
 		}}}
 	}
 	if b := taintedBy(d, req.Tolerations); b != nil {
@@ -45,7 +45,7 @@ func blockedBy(d *inventory.Device, req *gang.Request, set *gang.PodSet, w World
 	if o := trial.Obstacle(d); o != nil {
 		b := &blocked{device: d, code: o.Code, owners: o.Owners}
 		for _, h := range o.Hosts {
-			b.notes = append(b.notes, reason.Evidence{Kind: "host", Name: h, Code: o.Code, Detail: "may still run a pod that nobody can see"})
+			b.notes = append(b.notes, reason.Evidence{Kind: reason.KindHost, Name: h, Code: o.Code, Detail: "may still run a pod that nobody can see"})
 		}
 		return b
 	}
@@ -67,7 +67,7 @@ func taintedBy(d *inventory.Device, tolerations []gang.Toleration) *blocked {
 			continue
 		}
 		return &blocked{device: d, code: reason.DeviceTainted, notes: []reason.Evidence{{
-			Kind: "device", Name: d.Short(), Code: reason.DeviceTainted, Detail: taintText(t),
+			Kind: reason.KindDevice, Name: d.Short(), Code: reason.DeviceTainted, Detail: taintText(t),
 		}}}
 	}
 	return nil
@@ -99,7 +99,7 @@ func badHosts(d *inventory.Device, set *gang.PodSet, inv *inventory.Inventory) *
 	for _, name := range d.Hosts {
 		h, known := inv.Host(name)
 		if !known {
-			h.Blocked = &reason.Evidence{Kind: "host", Name: name, Code: reason.HostMissing, Detail: "does not exist"}
+			h.Blocked = &reason.Evidence{Kind: reason.KindHost, Name: name, Code: reason.HostMissing, Detail: "does not exist"}
 		}
 		if h.Blocked != nil {
 			if b == nil {
@@ -114,7 +114,7 @@ func badHosts(d *inventory.Device, set *gang.PodSet, inv *inventory.Inventory) *
 			if ineligible == nil {
 				ineligible = &blocked{device: d, code: reason.HostUnusable, ineligible: true}
 			}
-			ineligible.notes = append(ineligible.notes, reason.Evidence{Kind: "host", Name: name, Code: reason.HostUnusable, Detail: why})
+			ineligible.notes = append(ineligible.notes, reason.Evidence{Kind: reason.KindHost, Name: name, Code: reason.HostUnusable, Detail: why})
 		}
 	}
 	if b != nil {

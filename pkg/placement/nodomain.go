@@ -45,7 +45,7 @@ func (s *search) noDomain(p *plan) *reason.Refusal {
 	r.Message = clamp(r.Message)
 	for _, d := range all[:min(len(all), maxEvidence)] {
 		r.Evidence = append(r.Evidence, reason.Evidence{
-			Kind: "domain", Name: s.world.Inventory.Domains()[d.domain].Domain.Value, Code: reason.NoFreeSlice,
+			Kind: reason.KindDomain, Name: s.world.Inventory.Domains()[d.domain].Domain.Value, Code: reason.NoFreeSlice,
 			Detail: fmt.Sprintf("%s %d of %d %s", of, d.blocks, needed, unit),
 		})
 	}

@@ -91,11 +91,30 @@ type Refusal struct {
 // Error makes a Refusal usable where an error is expected.
 func (r *Refusal) Error() string { return string(r.Code) + ": " + r.Message }
 
+// Kind says what a piece of evidence is about. The list is closed: a test holds it against docs.
+type Kind string
+
+// Kinds of evidence, and how each is named.
+const (
+	// KindHost is a node, by its name.
+	KindHost Kind = "host"
+	// KindDevice is a device, by <pool>/<device>.
+	KindDevice Kind = "device"
+	// KindPool is a DRA pool, by <driver>/<pool>.
+	KindPool Kind = "pool"
+	// KindDomain is a domain of an interconnect, by its value.
+	KindDomain Kind = "domain"
+	// KindHolder is whoever holds a device: a reservation, a claim or a gang, by <namespace>/<name>.
+	KindHolder Kind = "holder"
+	// KindPod is a pod, by <namespace>/<name>.
+	KindPod Kind = "pod"
+)
+
 // Evidence is one thing that blocks.
 type Evidence struct {
-	// Kind is what the fields describe: "host", "device", "pool", "domain", "holder" or "pod".
-	Kind string `json:"kind"`
-	// Name of the host, device (<pool>/<device>), pool, interconnect domain, claim or pod (<namespace>/<name>).
+	// Kind is what the other fields describe.
+	Kind Kind `json:"kind"`
+	// Name as Kind says.
 	Name string `json:"name"`
 	// Code is the reason that applies to it.
 	Code Code `json:"code"`

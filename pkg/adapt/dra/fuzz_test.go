@@ -40,9 +40,7 @@ func tell(v *View) string {
 // DeviceTaintRules, AcceleratorPools and the labels of Nodes. What is read depends neither on what was read before nor on
 // the order, and every pool that is refused says why.
 func FuzzHardware(f *testing.F) {
-	for _, seed := range fuzztest.Seeds() {
-		f.Add(seed)
-	}
+	fuzztest.Add(f)
 	site := fuzztest.Site()
 	site.Jobs, site.Workloads, site.Pods, site.ResourceClaims, site.ResourceClaimTemplates, site.Reservations = nil, nil, nil, nil, nil, nil
 	site.AdmissionChecks, site.ResourceFlavors, site.ClusterQueues, site.LocalQueues, site.Configs = nil, nil, nil, nil, nil
@@ -81,9 +79,7 @@ func FuzzHardware(f *testing.F) {
 // FuzzClaims reads ResourceClaims as anybody may have written them, with Berth's annotations, and GangReservations as they
 // come back from the API server: what is held, what a pod's claim asks for, and what would be written for it.
 func FuzzClaims(f *testing.F) {
-	for _, seed := range fuzztest.Seeds() {
-		f.Add(seed)
-	}
+	fuzztest.Add(f)
 	site := fuzztest.Site()
 	view := NewCache().Read(site)
 	taken := *site

@@ -94,7 +94,7 @@ func (p *place) add(n *corev1.Node, name, hostname string) {
 	p.hosts = append(p.hosts, name)
 	p.missing = append(p.missing, inventory.Host{
 		Name: name, Hostname: hostname, Rank: name,
-		Blocked: &reason.Evidence{Kind: "host", Name: name, Code: reason.HostMissing, Detail: "does not exist"},
+		Blocked: &reason.Evidence{Kind: reason.KindHost, Name: name, Code: reason.HostMissing, Detail: "does not exist"},
 	})
 }
 

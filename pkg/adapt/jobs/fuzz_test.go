@@ -12,9 +12,7 @@ import (
 // FuzzSeat meets pods, forged and honest, with reservations: labels, annotations and claims of the hand-over contract. A
 // pod that has a seat is the owner's, stands on that rank's host and names that rank's claims.
 func FuzzSeat(f *testing.F) {
-	for _, seed := range fuzztest.Seeds() {
-		f.Add(seed)
-	}
+	fuzztest.Add(f)
 	site := fuzztest.Site()
 	b := fuzztest.New(site)
 	site.Nodes, site.ResourceSlices, site.DeviceClasses, site.DeviceTaintRules, site.ResourceClaims, site.ResourceClaimTemplates = nil, nil, nil, nil, nil, nil

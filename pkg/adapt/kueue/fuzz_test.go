@@ -13,9 +13,7 @@ import (
 // FuzzWorkload reads Workloads, their Jobs and templates, and Kueue's configuration, as users and Kueue can write them,
 // annotations included. A gang is read the same each time and makes sense, or a sentence says why not.
 func FuzzWorkload(f *testing.F) {
-	for _, seed := range fuzztest.Seeds() {
-		f.Add(seed)
-	}
+	fuzztest.Add(f)
 	site := fuzztest.Site()
 	b := fuzztest.New(site)
 	inv := dra.NewCache().Read(site).Inventory
@@ -70,9 +68,7 @@ func FuzzWorkload(f *testing.F) {
 
 // FuzzReservation reads GangReservations back, as old releases and hands may have written them.
 func FuzzReservation(f *testing.F) {
-	for _, seed := range fuzztest.Seeds() {
-		f.Add(seed)
-	}
+	fuzztest.Add(f)
 	site := fuzztest.Site()
 	b := fuzztest.New(site)
 	only := *site

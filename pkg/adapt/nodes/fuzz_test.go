@@ -13,9 +13,7 @@ import (
 // FuzzNodes reads Nodes and Pods as kubelets, administrators and users can write them: what is there, who may stand on it,
 // and what is taken. A host that is blocked says why, and a pod never makes room.
 func FuzzNodes(f *testing.F) {
-	for _, seed := range fuzztest.Seeds() {
-		f.Add(seed)
-	}
+	fuzztest.Add(f)
 	site := fuzztest.Site()
 	b := fuzztest.New(site)
 	site.ResourceSlices, site.DeviceClasses, site.DeviceTaintRules, site.ResourceClaims, site.ResourceClaimTemplates = nil, nil, nil, nil, nil

@@ -26,7 +26,7 @@ func Hosts(nodes []*corev1.Node) []inventory.Host {
 		}
 		code, why := usable(n, sameName[h.Hostname])
 		if why != "" {
-			h.Blocked = &reason.Evidence{Kind: "host", Name: n.Name, Code: code, Detail: why}
+			h.Blocked = &reason.Evidence{Kind: reason.KindHost, Name: n.Name, Code: code, Detail: why}
 		}
 		hosts = append(hosts, h)
 	}
@@ -77,7 +77,7 @@ func OutOfService(n *corev1.Node) bool {
 // have heard of it, and nobody has declared that everything on it has ended.
 func Doubtful(n *corev1.Node) bool { return !Ready(n) && !OutOfService(n) }
 
-// Amounts turns quantities into thousandths, at most math.MaxInt64.
+// Amounts turns quantities into thousandths, at most math.MaxInt64. What is negative is nothing: a pod makes no room.
 func Amounts(list corev1.ResourceList) map[string]int64 {
 	out := make(map[string]int64, len(list))
 	for name, q := range list {
@@ -102,6 +102,9 @@ func Fingerprint(amounts map[string]int64) uint64 {
 }
 
 func milli(q resource.Quantity) int64 {
+	if q.Sign() < 0 {
+		return 0
+	}
 	if q.Value() > math.MaxInt64/1000 {
 		return math.MaxInt64
 	}

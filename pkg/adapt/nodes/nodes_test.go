@@ -46,9 +46,9 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-func TestAmountsDoNotOverflow(t *testing.T) {
-	got := nodes.Amounts(corev1.ResourceList{"memory": resource.MustParse("8Ei"), "cpu": resource.MustParse("250m")})
-	if got["memory"] <= 0 || got["cpu"] != 250 {
+func TestAmounts(t *testing.T) {
+	got := nodes.Amounts(corev1.ResourceList{"memory": resource.MustParse("8Ei"), "cpu": resource.MustParse("250m"), "gpu": resource.MustParse("-1")})
+	if got["memory"] <= 0 || got["cpu"] != 250 || got["gpu"] != 0 {
 		t.Error(got)
 	}
 }

@@ -1,6 +1,7 @@
 package fuzztest
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -127,7 +128,11 @@ func (c *chooser) structure(v reflect.Value) {
 
 func (c *chooser) slice(v reflect.Value) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
-		v.SetBytes([]byte(c.text(string(v.Bytes()))))
+		raw, err := json.Marshal(c.text(""))
+		if err != nil {
+			panic(err) // every text can be marshalled
+		}
+		v.SetBytes(raw) // raw bytes of the API are JSON
 		return
 	}
 	n := v.Len()

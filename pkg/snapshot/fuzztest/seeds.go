@@ -1,6 +1,16 @@
 package fuzztest
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// Add gives a fuzz test the seeds to begin with.
+func Add(f *testing.F) {
+	for _, seed := range Seeds() {
+		f.Add(seed)
+	}
+}
 
 // Seeds are inputs to begin with: none, which breaks nothing, and some of chance.
 func Seeds() [][]byte {

@@ -33,6 +33,7 @@ func Stored(s *snapshot.Snapshot) *snapshot.Snapshot {
 				object.SetUID(types.UID("uid of " + name.String()))
 			}
 			names[name], uids[object.GetUID()] = true, true
+			object.SetManagedFields(nil)
 			object.SetResourceVersion("")
 			object.SetResourceVersion(version(object))
 			kept = reflect.Append(kept, list.Index(j))
