@@ -55,6 +55,11 @@ func (w *world) inspect() {
 			w.warn("DeviceClass %s does not select devices that its selectors fail on: %s", c.Name, c.Problem)
 		}
 	}
+	for _, r := range w.objects.Reservations {
+		if !r.Holds() {
+			w.warn("GangReservation %s/%s is a target: the controller keeps what it names for %s, and here it is offered to all", r.Namespace, r.Name, r.Spec.WorkloadRef.Name)
+		}
+	}
 	w.missing()
 	for _, d := range w.Ledger.Overdrawn() {
 		what := "counter " + d.CounterSet + "/" + d.Counter
