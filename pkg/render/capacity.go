@@ -83,6 +83,14 @@ func NewCapacityReport(warnings, errors []string) CapacityReport {
 	}
 }
 
+// atLeast is a number that may be too small unless it is proved.
+func atLeast(n int, proved bool) string {
+	if proved {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf(">=%d", n)
+}
+
 // Text is the report as tables.
 func (r CapacityReport) Text(wide bool) string {
 	var b strings.Builder
@@ -93,8 +101,11 @@ func (r CapacityReport) Text(wide bool) string {
 	var rows [][]string
 	for _, c := range r.Classes {
 		row := []string{c.DeviceClass}
-		for _, n := range []int{c.Hosts, c.Devices, c.Usable, c.Free, c.DisjointFree, c.Shares, c.FreeShares} {
+		for _, n := range []int{c.Hosts, c.Devices, c.Usable, c.Free} {
 			row = append(row, fmt.Sprint(n))
+		}
+		for _, n := range []int{c.DisjointFree, c.Shares, c.FreeShares} {
+			row = append(row, atLeast(n, c.Proved))
 		}
 		if wide {
 			row = append(row, fmt.Sprint(c.Proved))

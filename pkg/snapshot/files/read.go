@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 // objects.
 func Read(paths []string, stdin io.Reader) (*Objects, Faults) {
 	docs, faults := documents(paths, stdin)
-	r := reader{objects: &Objects{}, seen: map[string]string{}, generated: map[string]int{}, skipped: map[string]int{}}
+	r := reader{objects: &Objects{}, seen: map[string]string{}, generated: map[string]int{}, skipped: map[string]int{}, newer: map[string]int{}}
 	for _, d := range docs {
 		r.doc = d
 		r.read(d.value, "", schema.GroupVersionKind{})
@@ -59,6 +60,8 @@ type reader struct {
 	generated map[string]int
 	// skipped counts objects by kinds that are not read.
 	skipped map[string]int
+	// newer counts fields that are not known, by kind and path.
+	newer map[string]int
 }
 
 func (r *reader) fault(field, message string) {
@@ -159,7 +162,13 @@ func (r *reader) list(list map[string]any, items any, at string, gvk schema.Grou
 // object checks, decodes and keeps one object of a kind that is read.
 func (r *reader) object(value map[string]any, at string, k kind) {
 	before := len(r.faults)
-	checker{r.fault}.check(value, k.typ, at)
+	c := checker{fault: r.fault, unknown: r.fault}
+	if served(value) {
+		c.unknown = func(field, _ string) {
+			r.newer[k.name+" "+index.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(field, at), "."), "[]")]++
+		}
+	}
+	c.check(value, k.typ, at)
 	if len(r.faults) > before {
 		return
 	}
@@ -181,6 +190,16 @@ func (r *reader) object(value map[string]any, at string, k kind) {
 		r.required(decoded, at)
 		k.add(r.objects, decoded)
 	}
+}
+
+// index is a position in a list.
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// served reports whether an API server has given the object out. It knows its fields: one that is unknown here is no
+// misspelling but of a newer release.
+func served(value map[string]any) bool {
+	meta, ok := value["metadata"].(map[string]any)
+	return ok && meta["resourceVersion"] != nil && meta["resourceVersion"] != "" && meta["uid"] != nil
 }
 
 // name gives the object the identity that it would have in a cluster, and refuses a second object of the same one.

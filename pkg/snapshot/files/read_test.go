@@ -216,3 +216,24 @@ func TestDirectory(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestNewerFields: what an API server serves has no misspellings, and may be of a newer release. Everything else about it
+// is held against the types all the same.
+func TestNewerFields(t *testing.T) {
+	served := "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME, uid: u, resourceVersion: '7'}\nspec: {containers: [{fresh: 1}, {fresh: 2}], fresher: {a: b}}\n"
+	o, faults := read(strings.ReplaceAll(served, "NAME", "a") + "---\n" + strings.ReplaceAll(served, "NAME", "b"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	want := []string{
+		"not read, because this release does not know the fields: Pod spec.containers[].fresh, Pod spec.fresher",
+		"the input holds no ResourceSlice: there is no hardware to place anything on",
+	}
+	if diff := cmp.Diff(want, o.Warnings); diff != "" {
+		t.Error(diff)
+	}
+	_, faults = read(strings.ReplaceAll(served, "NAME", "a") + "status: {phase: 1}\n")
+	if diff := cmp.Diff("-: document 1: status.phase: is 1, must be a string", faults.Error()); diff != "" {
+		t.Error(diff)
+	}
+}

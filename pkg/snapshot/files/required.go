@@ -88,6 +88,9 @@ func (r *reader) warn(documents int) {
 		}
 		o.Warnings = append(o.Warnings, "not read: "+strings.Join(what, ", "))
 	}
+	if len(r.newer) > 0 {
+		o.Warnings = append(o.Warnings, "not read, because this release does not know the fields: "+strings.Join(slices.Sorted(maps.Keys(r.newer)), ", "))
+	}
 	if len(o.ResourceSlices) > 0 && len(o.Nodes) == 0 {
 		o.Warnings = append(o.Warnings, "the input holds no Node: every device stands on hosts that do not exist")
 	}

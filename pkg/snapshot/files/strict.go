@@ -19,6 +19,8 @@ import (
 // every one of them.
 type checker struct {
 	fault func(field, message string)
+	// unknown is told of fields that the type does not have.
+	unknown func(field, message string)
 }
 
 var (
@@ -114,7 +116,7 @@ func (c checker) object(value any, t reflect.Type, at string) {
 		field := join(at, key)
 		of, known := fields[key]
 		if !known {
-			c.fault(field, "unknown field"+meant(key, fields))
+			c.unknown(field, "unknown field"+meant(key, fields))
 			continue
 		}
 		c.check(members[key], of, field)
