@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
 
@@ -208,4 +209,29 @@ func tellWorld(w placement.World) string {
 		text += "\n"
 	}
 	return text
+}
+
+// TestBook: what is given twice, and what overdraws, is noticed; what foreigners do to each other is not held against gangs.
+func TestBook(t *testing.T) {
+	s := newStage(t)
+	s.nodes([]string{"h0..h1"}, "")
+	s.publish([]string{"counters", "d.example.com/p", "of=2"}, "counters chips 4 h0 h1")
+	s.publish([]string{"devices", "d.example.com/p", "of=2"}, "pair 1x2 on h0 h1 uses chips 4 h0 h1\none-0 1x1 on h0 uses chips 4 h0\none-1 1x1 on h1 uses chips 4 h1")
+	s.claim([]string{"ml/a", "d.example.com/p/one-0"}, "")
+	s.claim([]string{"ml/b", "d.example.com/p/one-0"}, "")
+	for device, want := range map[string][]string{
+		"one-1": nil,
+		"one-0": {"gang is given one-0, which b holds", "gang overdraws counter chips/h0"},
+		"pair":  {"gang overdraws counter chips/h0"},
+	} {
+		o, faults := s.read()
+		if len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		b := newBook(o)
+		b.take("gang", "d.example.com", "p", device, b.published[deviceName{"d.example.com", "p", device}])
+		if diff := cmp.Diff(want, b.breaches); diff != "" {
+			t.Errorf("%s: %s", device, diff)
+		}
+	}
 }
