@@ -35,8 +35,8 @@ func (s *search) prepare(p *plan) *reason.Refusal {
 	for _, it := range p.items {
 		o, out := s.narrow(p, it)
 		s.options[it] = o
-		if len(o.all) < p.needed(it) {
-			return tooFew(it, p.needed(it), len(o.all), s.outright(p, out))
+		if o.total < p.needed(it) {
+			return tooFew(it, p.needed(it), o.total, s.outright(p, out))
 		}
 	}
 	return s.checkTogether(p)
@@ -59,6 +59,10 @@ func tooFew(it *item, needed, free int, out []*blocked) *reason.Refusal {
 		}
 		r.Evidence = r.Evidence[:min(len(r.Evidence), maxEvidence)]
 		r.Message = clamp(head(it.class.Name, needed, free) + ": " + strings.Join(texts, "; "))
+		return r
+	}
+	if it.shares {
+		r.Message = fmt.Sprintf("%d %s are needed and only %d %s free, counting shares", needed, it.class.Name, free, are(free))
 		return r
 	}
 	r.Message = fmt.Sprintf("%d %s are needed and only %s", needed, it.class.Name, exist(total))
@@ -155,6 +159,8 @@ func (g *grouped) text(total int, first bool) string {
 		return fmt.Sprintf("%s %s no room: %s", n, has, shortsText(g.first.shorts))
 	case g.code == reason.DeviceTainted:
 		return fmt.Sprintf("%s %s tainted: %s", n, are(g.n), notesText(g.notes))
+	case g.code == reason.ShapeUnknown:
+		return fmt.Sprintf("%s %s too small: %s", n, are(g.n), notesText(g.notes))
 	case g.code == reason.Unsupported:
 		return fmt.Sprintf("%s cannot be reserved: %s", n, notesText(g.notes))
 	default:

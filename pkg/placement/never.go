@@ -19,7 +19,7 @@ func (s *search) outright(p *plan, out []*blocked) []*blocked {
 		}
 		var notes []reason.Evidence
 		for _, host := range b.device.Hosts {
-			if why := tooSmall(s.world.Inventory, host, p.set.Requests); why != "" {
+			if why := hostTooSmall(s.world.Inventory, host, p.set.Requests); why != "" {
 				notes = append(notes, reason.Evidence{Kind: "host", Name: host, Code: reason.HostUnusable, Detail: why})
 			}
 		}
@@ -30,8 +30,8 @@ func (s *search) outright(p *plan, out []*blocked) []*blocked {
 	return out
 }
 
-// tooSmall names the first resource by name of which the host has less in all than one pod needs; empty when there is none.
-func tooSmall(inv *inventory.Inventory, host string, requests map[string]int64) string {
+// hostTooSmall names the first resource by name of which the host has less in all than one pod needs; empty when there is none.
+func hostTooSmall(inv *inventory.Inventory, host string, requests map[string]int64) string {
 	allocatable := inv.Allocatable(host)
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
 		if needs, has := requests[name], allocatable[name]; needs > has && needs > 0 {

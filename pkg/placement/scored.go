@@ -63,7 +63,7 @@ func (s *Scored) Place(g gang.Gang, w World) Decision {
 	defer s.mutex.Unlock()
 	s.visit++
 	s.prepare(w)
-	if len(plans) == 1 && len(plans[0].items) == 1 && plans[0].items[0].count == 1 {
+	if len(plans) == 1 && plans[0].simple() {
 		p := plans[0]
 		if d, ok := s.simple(p, w); ok {
 			return d
@@ -151,96 +151,6 @@ func (s *Scored) rankings(it *item, w World) []*ranking {
 	return list
 }
 
-// runnersUp is how many devices beside the chosen one a decision shows.
-const runnersUp = 5
-
-// suitor is a candidate of some pool.
-type suitor struct {
-	candidate
-	pool int
-}
-
-// one places a gang of one device. It is false when no device suits, and the search then says why.
-func (s *Scored) one(p *plan, w World) (Decision, bool) {
-	it := p.items[0]
-	var best [runnersUp + 1]suitor
-	n := s.cheapest(it, p.set, w, best[:])
-	if n == 0 {
-		return Decision{}, false
-	}
-	d := s.decide(p, w, best[:1])
-	for _, b := range best[1:n] {
-		sh := s.shelves[b.pool]
-		occ := w.Ledger.Occupied(b.pool)
-		pool := w.Inventory.Pools()[b.pool]
-		up := RunnerUp{Pool: pool.ID, Name: pool.Devices[b.device].Name, Score: score(b.loss), Destroys: map[string]int{}}
-		sh.destroyed([]int32{b.device}, &occ, w.Ledger.Used(b.pool), up.Destroys)
-		d.RunnersUp = append(d.RunnersUp, up)
-	}
-	return d, true
-}
-
-// cheapest fills best with the cheapest devices that suit the pods and returns how many there are.
-func (s *Scored) cheapest(it *item, set *gang.PodSet, w World, best []suitor) int {
-	n := 0
-	list := s.rankings(it, w)
-	var worth []int64
-	if it.class.Tied(it.span) && len(s.realms) > 0 {
-		worth = s.worths(w)
-	}
-	for i := range it.class.Members {
-		m := &it.class.Members[i]
-		if m.Span != it.span {
-			continue
-		}
-		r := list[i]
-		state := w.Inventory.State(m.Pool)
-		common, same := state.Common()
-		if worth == nil {
-			common, same = -1, true
-		}
-		for at := 0; ; at++ {
-			// Candidates in order of losses end early; when they lie in several domains each must be looked at.
-			c, ok := r.next(at, same)
-			if !ok {
-				break
-			}
-			if !same {
-				common = state.DomainOf(c.device)
-			}
-			if common >= 0 {
-				c.loss = inventory.Add(c.loss, worth[common])
-			}
-			next := suitor{c, m.Pool}
-			if n == len(best) && !next.before(best[n-1]) {
-				if same {
-					break
-				}
-				continue
-			}
-			if !s.suits(m.Pool, c.device, it.req, set, w) {
-				continue
-			}
-			n = min(n+1, len(best))
-			to := n - 1
-			for to > 0 && next.before(best[to-1]) {
-				best[to] = best[to-1]
-				to--
-			}
-			best[to] = next
-		}
-	}
-	return n
-}
-
-// before reports whether less is lost by c, or as much and it is the first by pool and name.
-func (c suitor) before(o suitor) bool {
-	if c.loss != o.loss || c.pool == o.pool {
-		return c.candidate.compare(o.candidate) < 0
-	}
-	return c.pool < o.pool
-}
-
 // suits reports whether pods of the set may use a free device: everything that blockedBy checks but what is taken.
 func (s *Scored) suits(pool int, device int32, req *gang.Request, set *gang.PodSet, w World) bool {
 	d := w.Inventory.Pools()[pool].Devices[device]
@@ -275,7 +185,7 @@ func (s *Scored) decide(p *plan, w World, chosen []suitor) Decision {
 	proved := true
 	for i, c := range chosen {
 		d := w.Inventory.Pools()[c.pool].Devices[c.device]
-		instances[i].Devices = []Device{device(it.req.Name, d)}
+		instances[i].Devices = []Device{device(it.req, d)}
 		ps.Hosts = append(ps.Hosts, d.Hosts...)
 		ps.Domains = appendDomain(ps.Domains, d)
 	}
@@ -305,7 +215,10 @@ func (s *Scored) order(devices []*inventory.Device, w World) {
 			occupied[pool] = occ
 		}
 		sh.begin(&occ)
-		loss[d] = sh.loss(int32(at), &occ)
+		if loss[d] = sh.loss(int32(at), &occ); d.Shared {
+			// Others may stand in it although a share is free.
+			loss[d] = sh.together([]int32{int32(at)}, &occ)
+		}
 		if domain := w.Inventory.State(pool).DomainOf(int32(at)); domain >= 0 {
 			loss[d] = inventory.Add(loss[d], s.worths(w)[domain])
 		}

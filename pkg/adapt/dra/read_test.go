@@ -1,6 +1,9 @@
 package dra_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
@@ -47,8 +51,10 @@ func TestHostsOfDevices(t *testing.T) { // Scenarios 26 and 28.
 	named.NodeName = ptr("node-10")
 	everywhere := dratest.NewDevice("d", "x")
 	everywhere.AllNodes = ptr(true)
-	shared := dratest.NewDevice("d", "x").On("node-1")
-	shared.AllowMultipleAllocations = ptr(true)
+	shared := dratest.NewDevice("d", "x").On("node-1").Shared()
+	sharedByMany := dratest.NewDevice("d", "x").On("node-1", "node-2").Shared()
+	takesNode := dratest.NewDevice("d", "x").On("node-1")
+	takesNode.NodeAllocatableResources = map[corev1.ResourceName]resourcev1.NodeAllocatableResource{"cpu": {}}
 	binds := dratest.NewDevice("d", "x").On("node-1", "node-2")
 	binds.BindsToNode = ptr(true)
 	tests := map[string]struct {
@@ -67,7 +73,9 @@ func TestHostsOfDevices(t *testing.T) { // Scenarios 26 and 28.
 		"matches nothing":             {dratest.NewDevice("d", "x").Matching(in("rack", "In", "z")), nil, true, ""},
 		"bad operator":                {dratest.NewDevice("d", "x").Matching(in("rack", "Like", "z")), nil, true, "its node selector cannot be read"},
 		"every node":                  {everywhere, nil, false, "every node reaches it, so it does not say where a gang would stand"},
-		"shared":                      {shared, []string{"node-1"}, false, "it may be allocated several times at once"},
+		"shared":                      {shared, []string{"node-1"}, false, ""},
+		"shared by many hosts":        {sharedByMany, []string{"node-1", "node-2"}, false, "it spans several hosts and may be allocated several times at once"},
+		"takes of its node":           {takesNode, []string{"node-1"}, false, "it takes resources of its node, which only kube-scheduler counts"},
 		"binds to one of many":        {binds, []string{"node-1", "node-2"}, false, "it spans several hosts but binds to the first node that uses it"},
 		"nowhere":                     {dratest.NewDevice("d", "x"), nil, false, ""},
 	}
@@ -280,7 +288,9 @@ func TestClaim(t *testing.T) {
 		"all":         {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.AllocationMode = resourcev1.DeviceAllocationModeAll })), true, "Unsupported: claim c: allocationMode All in request r is not supported for devices that Berth manages (tpu)"},
 		"adminAccess": {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.AdminAccess = ptr(true) })), true, "Unsupported: claim c: adminAccess in request r is not supported for devices that Berth manages (tpu)"},
 		"selectors":   {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Selectors = make([]resourcev1.DeviceSelector, 1) })), true, "Unsupported: claim c: selectors in request r is not supported for devices that Berth manages (tpu)"},
-		"capacity":    {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = &resourcev1.CapacityRequirements{} })), true, "Unsupported: claim c: capacity in request r is not supported for devices that Berth manages (tpu)"},
+		"capacity":    {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = needs("memory", "4Gi") })), true, ""},
+		"fraction":    {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = needs("memory", "1u") })), true, "Unsupported: claim c: request r asks for 1u of capacity memory, which cannot be counted"},
+		"negative":    {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = needs("memory", "-1") })), true, "Unsupported: claim c: request r asks for -1 of capacity memory, which cannot be counted"},
 		"constraints": {with("tpu", func(s *resourcev1.ResourceClaimSpec) { s.Devices.Constraints = make([]resourcev1.DeviceConstraint, 1) }), true, "Unsupported: claim c: devices.constraints is not supported for devices that Berth manages (tpu)"},
 		"config": {with("tpu", func(s *resourcev1.ResourceClaimSpec) {
 			s.Devices.Config = make([]resourcev1.DeviceClaimConfiguration, 1)
@@ -310,6 +320,10 @@ func TestClaim(t *testing.T) {
 	if r := c.Requests[0]; c.PodClaim != "c" || r.Count != 2 || r.Class != "tpu" || len(r.Tolerations) != 1 || !r.Tolerations[0].Exists {
 		t.Errorf("%+v", c)
 	}
+}
+
+func needs(name resourcev1.QualifiedName, value string) *resourcev1.CapacityRequirements {
+	return &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{name: resource.MustParse(value)}}
 }
 
 func TestHoldings(t *testing.T) { // Scenario 30.
@@ -347,5 +361,80 @@ func TestHoldings(t *testing.T) { // Scenario 30.
 	want := map[string]string{"x/not-ours": "d ", "ml/a": "gone uid", "x/gone": "also-gone "}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a shared device's holders have is told apart by claim and request: the reservation and its claims say the same.
+func TestHoldingsOfShares(t *testing.T) {
+	s := site(dratest.NewSlice("s", driver, "pod-a").Device(dratest.NewDevice("d", "4x4").On("node-1").Shared().Has("memory", "16Gi", nil)))
+	share := func(request, memory string) resourcev1.DeviceRequestAllocationResult {
+		r := dratest.Result(driver, "pod-a", "d")
+		r.Request, r.ShareID = request, ptr(types.UID("1-"+request))
+		r.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(memory)}
+		return r
+	}
+	record := []berth.ReservedDevice{
+		{Instance: 1, Request: "a", Driver: driver, Pool: "pod-a", Device: "d", Share: true, Capacity: []berth.CapacityShare{{Name: "memory", Milli: 2000}}},
+		{Instance: 1, Request: "b", Driver: driver, Pool: "pod-a", Device: "d", Share: true, Capacity: []berth.CapacityShare{{Name: "memory", Milli: 3000}}},
+	}
+	raw, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := dratest.Claim("ml", "berth.g-1", share("a", "2"), share("b", "3"))
+	ours.Labels = map[string]string{berth.LabelReservation: "g"}
+	ours.Annotations = map[string]string{berth.AnnotationReservationUID: "uid", berth.AnnotationDevices: string(raw)}
+	s.ResourceClaims = []*resourcev1.ResourceClaim{ours, dratest.Claim("x", "theirs", share("r", "4500m"))}
+	res := &berth.GangReservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "g", UID: "uid"}}
+	res.Spec.PodSets = []berth.ReservedPodSet{{Claims: []berth.ReservedClaim{{Prefix: "berth.g", Devices: record}}}}
+	s.Reservations = []*berth.GangReservation{res}
+	var got []string
+	for _, h := range read(s).Holdings(s, nil) {
+		got = append(got, fmt.Sprint(h.Owner, " ", h.Reservation, " ", h.Share, " ", h.Capacity))
+	}
+	slices.Sort(got)
+	want := []string{
+		"ml/g uid berth.g-1 a [{memory 2000}]", "ml/g uid berth.g-1 a [{memory 2000}]",
+		"ml/g uid berth.g-1 b [{memory 3000}]", "ml/g uid berth.g-1 b [{memory 3000}]", "x/theirs  theirs r [{memory 4500}]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A capacity that cannot be counted keeps a shared device out of use; of another one it is as if it were not there.
+func TestCapacities(t *testing.T) {
+	q := func(s string) *resource.Quantity { return ptr(resource.MustParse(s)) }
+	between := func(low, high, step *resource.Quantity) *resourcev1.CapacityRequestPolicy {
+		return &resourcev1.CapacityRequestPolicy{Default: q("1"), ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: low, Max: high, Step: step}}
+	}
+	for name, test := range map[string]struct {
+		value  string
+		policy *resourcev1.CapacityRequestPolicy
+		want   string
+	}{
+		"whole":             {"16Gi", nil, ""},
+		"thousandths":       {"1500m", nil, ""},
+		"range":             {"8", between(q("1"), q("4"), q("1")), ""},
+		"no bounds":         {"8", &resourcev1.CapacityRequestPolicy{Default: q("500m")}, ""},
+		"values":            {"8", &resourcev1.CapacityRequestPolicy{Default: q("1"), ValidValues: []resource.Quantity{*q("1"), *q("1500m")}}, ""},
+		"millionths":        {"1u", nil, "its capacity c is 1u, which cannot be counted"},
+		"too much":          {"10P", nil, "its capacity c is 10P, which cannot be counted"},
+		"negative":          {"-1", nil, "its capacity c is -1, which cannot be counted"},
+		"no minimum":        {"8", between(nil, q("4"), nil), "the request policy of its capacity c cannot be kept"},
+		"no step":           {"8", between(q("1"), nil, q("0")), "the request policy of its capacity c cannot be kept"},
+		"half a step":       {"8", between(q("1"), nil, q("500m")), "the request policy of its capacity c cannot be kept"},
+		"values not sorted": {"8", &resourcev1.CapacityRequestPolicy{Default: q("1"), ValidValues: []resource.Quantity{*q("2"), *q("1")}}, "the request policy of its capacity c cannot be kept"},
+	} {
+		device := dratest.NewDevice("d", "x").On("node-1").Has("c", test.value, test.policy)
+		whole := read(site(dratest.NewSlice("s", driver, "pod-a").Device(device))).Inventory.Device(podA, "d")
+		shared := read(site(dratest.NewSlice("s", driver, "pod-a").Device(device.Shared()))).Inventory.Device(podA, "d")
+		got := ""
+		if shared.Unusable != nil {
+			got = shared.Unusable.Detail
+		}
+		if got != test.want || whole.Unusable != nil || (len(whole.Capacity) == 1) != (test.want == "") || !shared.Shared || whole.Shared {
+			t.Errorf("%s: shared %q, want %q; whole %+v", name, got, test.want, whole)
+		}
 	}
 }
