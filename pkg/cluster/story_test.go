@@ -56,7 +56,9 @@ func pod(name, node, cpu string) *corev1.Pod {
 }
 
 // reserve records a decision as the controller does.
-func reserve(name string, d placement.Decision) *berth.GangReservation { return kueuetest.Record("ml", name, d) }
+func reserve(name string, d placement.Decision) *berth.GangReservation {
+	return kueuetest.Record("ml", name, d)
+}
 
 func workload(name string, pods int32, cpu string) *kueue.Workload {
 	return &kueue.Workload{
