@@ -8,7 +8,6 @@ import (
 
 	calculator "github.com/berth-dev/berth/pkg/capacity"
 	"github.com/berth-dev/berth/pkg/inventory"
-	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/render"
 )
@@ -31,9 +30,9 @@ func capacity(command *cobra.Command, o *options) error {
 
 func (w *world) capacity() render.CapacityReport {
 	r := render.NewCapacityReport(w.warnings, nil)
-	calculate, unheld := &calculator.Calculator{}, w.unheld()
+	calculate := &calculator.Calculator{}
 	for _, class := range w.Inventory.Classes() {
-		r.Classes = append(r.Classes, w.class(calculate, unheld, class))
+		r.Classes = append(r.Classes, w.class(calculate, class))
 	}
 	slices.SortStableFunc(r.Classes, func(a, b render.ClassCapacity) int {
 		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), inventory.Natural(a.DeviceClass, b.DeviceClass))
@@ -49,11 +48,11 @@ func (w *world) capacity() render.CapacityReport {
 }
 
 // class counts the devices of a class: as things are, and as if nothing were held.
-func (w *world) class(calculate *calculator.Calculator, unheld *ledger.Ledger, class *inventory.Class) render.ClassCapacity {
-	now, ever := calculate.Of(w.Inventory, w.Ledger, class.Name), calculate.Of(w.Inventory, unheld, class.Name)
+func (w *world) class(calculate *calculator.Calculator, class *inventory.Class) render.ClassCapacity {
+	now := calculate.Of(w.Inventory, w.Ledger, class.Name)
 	c := render.ClassCapacity{
 		DeviceClass: class.Name, Devices: now.Devices, Usable: now.Usable, Free: now.Free,
-		Shares: ever.Together, FreeShares: now.Together, Proved: now.Proved && ever.Proved,
+		Shares: now.Whole, FreeShares: now.Together, Proved: now.Proved && now.WholeProved,
 	}
 	for _, span := range class.Spans() {
 		c.Hosts = max(c.Hosts, span.Hosts)
@@ -64,62 +63,10 @@ func (w *world) class(calculate *calculator.Calculator, unheld *ledger.Ledger, c
 	return c
 }
 
-// unheld is the ledger of a world in which nothing is held; what is quarantined stays out of use.
-func (w *world) unheld() *ledger.Ledger {
-	l := ledger.New(w.Inventory)
-	for _, r := range w.objects.Reservations {
-		for _, q := range r.Status.Quarantine {
-			l.Quarantine(inventory.PoolID{Driver: q.Driver, Name: q.Pool}, q.Node)
-		}
-	}
-	return l
-}
-
-// usable reports whether the hardware of a device is well, whoever holds it.
-func (w *world) usable(d *inventory.Device) bool {
-	if d.Unusable != nil || len(d.Taints) > 0 || len(d.Hosts) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(d.Hosts, func(name string) bool { return !w.well(name) })
-}
-
-func (w *world) well(host string) bool {
-	h, known := w.Inventory.Host(host)
-	return known && h.Blocked == nil
-}
-
 // hosts counts the hosts that managed devices name.
 func (w *world) hosts() render.HostCapacity {
-	named, offered, held := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, name := range w.Ledger.HeldHosts() {
-		held[name] = true
-	}
-	for _, p := range w.Inventory.Pools() {
-		multi := slices.ContainsFunc(p.Devices, func(d *inventory.Device) bool { return len(d.Hosts) > 1 })
-		for _, d := range p.Devices {
-			on := p.Usable() && (len(d.Hosts) > 1 || !multi) && w.usable(d) && w.Ledger.Free(d)
-			for _, name := range d.Hosts {
-				named[name] = true
-				offered[name] = offered[name] || on
-			}
-		}
-	}
-	var c render.HostCapacity
-	for name := range named {
-		c.Total++
-		if !w.well(name) {
-			continue
-		}
-		c.Usable++
-		if held[name] || w.Ledger.Quarantined(name) {
-			continue
-		}
-		c.Free++
-		if !offered[name] {
-			c.Stranded++
-		}
-	}
-	return c
+	c := calculator.CountHosts(w.Inventory, w.Ledger, func(inventory.PoolID) bool { return true })
+	return render.HostCapacity{Total: c.Total, Usable: c.Usable, Free: c.Free, Stranded: c.Stranded}
 }
 
 func poolOf(p *inventory.Pool) render.PoolCapacity {

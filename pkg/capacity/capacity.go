@@ -1,14 +1,15 @@
 package capacity
 
 import (
+	"hash/maphash"
 	"slices"
 
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 )
 
-// Capacity of one class, or of several classes together, over all managed pools. A device of several of the classes counts
-// once.
+// Capacity of one class, or of several classes together, over some managed pools. A device of several of the classes counts
+// once. Shares are hosts of devices: what quota is counted in.
 type Capacity struct {
 	// Devices that the classes select and that can be reserved at all.
 	Devices int
@@ -19,6 +20,8 @@ type Capacity struct {
 	// Together are the most hosts that free devices held at the same time can serve, one pod each. For classes of one span
 	// that is a number of devices times their hosts.
 	Together int
+	// AtMost is what Together cannot exceed. They are equal when Proved.
+	AtMost int
 	// Largest are devices of such a set by pool position, each in ascending order.
 	Largest map[int][]int32
 	// Stranded are hosts, in natural order, that stand under usable devices of the classes and are not held, but under
@@ -26,48 +29,118 @@ type Capacity struct {
 	Stranded []string
 	// Proved is false when a budget ended the search: then more than Together may be possible.
 	Proved bool
+	// Whole is what Together would be if nobody held anything, and WholeProved says the same of it as Proved.
+	Whole       int
+	WholeProved bool
 }
 
 // DefaultBudget is how much work the search does at most for one component, in looks at one device: about 20 ms.
 const DefaultBudget = 10_000_000
 
-// Calculator computes capacities and keeps those of components that did not change. It is not safe for concurrent use.
+// Calculator computes capacities and keeps those of pools and components that did not change. A component that did begins
+// its search with what was the best for its pool before. What is kept never changes Together where it is proved, only which
+// of several equal sets is Largest. It is not safe for concurrent use.
 type Calculator struct {
 	// Budget is how much work the search does at most for one component, in looks at one device; 0 means DefaultBudget.
 	Budget int
 
-	memo map[memoKey]solution
-	next map[memoKey]solution
+	pools      generations[poolKey, poolCapacity]
+	components generations[memoKey, solution]
+	// best is the last largest set of a pool's devices for the same classes.
+	best generations[bestKey, []int32]
 }
 
 // Sweep forgets everything that was not asked for since the last Sweep.
-func (c *Calculator) Sweep() { c.memo, c.next = c.next, nil }
+func (c *Calculator) Sweep() {
+	c.pools.sweep()
+	c.components.sweep()
+	c.best.sweep()
+}
 
-// Of the classes together. Classes that do not exist have nothing.
+// Of the classes together over all managed pools. Classes that do not exist have nothing.
 func (c *Calculator) Of(inv *inventory.Inventory, l *ledger.Ledger, classes ...string) Capacity {
-	out := Capacity{Proved: true, Largest: map[int][]int32{}}
+	return c.In(inv, l, func(inventory.PoolID) bool { return true }, classes...)
+}
+
+// In is Of over the pools that in accepts.
+func (c *Calculator) In(inv *inventory.Inventory, l *ledger.Ledger, in func(inventory.PoolID) bool, classes ...string) Capacity {
+	out := Capacity{Proved: true, WholeProved: true, Largest: map[int][]int32{}}
 	of := map[int][]int32{}
 	for _, name := range classes {
 		for _, m := range inv.Class(name).Members {
 			of[m.Pool] = append(of[m.Pool], m.Devices...)
 		}
 	}
-	for pool := range inv.Pools() {
-		devices := of[pool]
-		if len(devices) == 0 {
+	for at, p := range inv.Pools() {
+		devices := of[at]
+		if len(devices) == 0 || !in(p.ID) {
 			continue
 		}
 		slices.Sort(devices)
-		c.pool(inv, l, pool, slices.Compact(devices), &out)
+		out.add(at, c.pool(inv, l, at, slices.Compact(devices)))
 	}
 	slices.SortFunc(out.Stranded, inventory.Natural)
 	out.Stranded = slices.Compact(out.Stranded)
 	return out
 }
 
-func (c *Calculator) pool(inv *inventory.Inventory, l *ledger.Ledger, pool int, devices []int32, out *Capacity) {
-	plan, state, occ := inv.Pools()[pool].Plan(), inv.State(pool), l.Occupied(pool)
-	out.Devices += len(devices)
+func (out *Capacity) add(pool int, p poolCapacity) {
+	out.Devices += p.devices
+	out.Usable += p.usable
+	out.Free += p.free
+	out.Together += p.together
+	out.AtMost += p.atMost
+	out.Whole += p.whole
+	out.Proved = out.Proved && p.proved
+	out.WholeProved = out.WholeProved && p.wholeProved
+	if len(p.largest) > 0 {
+		out.Largest[pool] = slices.Clone(p.largest)
+	}
+	out.Stranded = append(out.Stranded, p.stranded...)
+}
+
+// poolCapacity is Capacity of one pool.
+type poolCapacity struct {
+	devices, usable, free   int
+	together, atMost, whole int
+	proved, wholeProved     bool
+	largest                 []int32
+	stranded                []string
+}
+
+// poolKey stands for everything that the capacity of a pool depends on.
+type poolKey struct {
+	plan                *inventory.Plan
+	budget              int
+	devices, off, taken uint64
+}
+
+// bestKey is the same whatever is taken or out of use.
+type bestKey struct {
+	pool    inventory.PoolID
+	devices uint64
+	whole   bool
+}
+
+var seed = maphash.MakeSeed()
+
+// fingerprint tells lists of positions apart within one process.
+func fingerprint(devices []int32) uint64 {
+	sum := maphash.Comparable(seed, len(devices))
+	for i, d := range devices {
+		sum = sum*31 + maphash.Comparable(seed, [2]int32{int32(i), d})
+	}
+	return sum
+}
+
+func (c *Calculator) pool(inv *inventory.Inventory, l *ledger.Ledger, pool int, devices []int32) poolCapacity {
+	p := inv.Pools()[pool]
+	plan, state, occ := p.Plan(), inv.State(pool), l.Occupied(pool)
+	of := fingerprint(devices)
+	key := poolKey{plan: plan, budget: c.Budget, devices: of, off: state.Fingerprint, taken: occ.Fingerprint}
+	if known, ok := c.pools.get(key); ok {
+		return known
+	}
 	var usable, free []int32
 	for _, d := range devices {
 		if state.Off[d] || occ.Shut != nil && occ.Shut[d] > 0 {
@@ -78,27 +151,31 @@ func (c *Calculator) pool(inv *inventory.Inventory, l *ledger.Ledger, pool int, 
 			free = append(free, d)
 		}
 	}
-	out.Usable += len(usable)
-	out.Free += len(free)
-
-	best := c.largest(plan, free, l.Used(pool))
-	out.Proved = out.Proved && best.proved
-	if len(best.devices) > 0 {
-		out.Largest[pool] = best.devices
+	now := c.largest(plan, free, l.Used(pool), bestKey{p.ID, of, false})
+	whole := now
+	if slices.ContainsFunc(l.Used(pool), func(milli int64) bool { return milli != 0 }) || len(free) < len(usable) {
+		whole = c.largest(plan, usable, nil, bestKey{p.ID, of, true})
+	}
+	out := poolCapacity{
+		devices: len(devices), usable: len(usable), free: len(free),
+		together: now.hosts, atMost: now.atMost, proved: now.proved, largest: now.devices,
+		whole: whole.hosts, wholeProved: whole.proved,
 	}
 	serves := make([]bool, len(plan.Hosts()))
-	for _, d := range best.devices {
+	for _, d := range now.devices {
 		for _, h := range plan.Under(int(d)) {
 			serves[h] = true
 		}
-		out.Together += len(plan.Under(int(d)))
 	}
-	strand(plan, usable, serves, &occ, out)
+	out.stranded = stranded(plan, usable, serves, &occ)
+	c.pools.put(key, out)
+	return out
 }
 
-// strand lists hosts of usable devices that nothing serves. A host is held when some device that stands on it alone, or
+// stranded lists hosts of usable devices that nothing serves. A host is held when some device that stands on it alone, or
 // every device on it, has a holder.
-func strand(plan *inventory.Plan, usable []int32, serves []bool, occ *ledger.Occupied, out *Capacity) {
+func stranded(plan *inventory.Plan, usable []int32, serves []bool, occ *ledger.Occupied) []string {
+	var out []string
 	seen := make([]bool, len(serves))
 	for _, d := range usable {
 		for _, h := range plan.Under(int(d)) {
@@ -107,10 +184,11 @@ func strand(plan *inventory.Plan, usable []int32, serves []bool, occ *ledger.Occ
 			}
 			seen[h] = true
 			if !held(plan, int(h), occ) {
-				out.Stranded = append(out.Stranded, plan.Hosts()[h])
+				out = append(out, plan.Hosts()[h])
 			}
 		}
 	}
+	return out
 }
 
 func held(plan *inventory.Plan, host int, occ *ledger.Occupied) bool {

@@ -9,19 +9,25 @@ import (
 // solution is a set of devices that can be held together and serve the most hosts.
 type solution struct {
 	devices []int32
-	proved  bool
+	// hosts that they serve, and what no set can exceed.
+	hosts, atMost int
+	proved        bool
 }
 
 // largest solves each connected component by itself: free devices that share a counter which does not suffice for all of
-// them, directly or through others.
-func (c *Calculator) largest(plan *inventory.Plan, free []int32, used []int64) solution {
+// them, directly or through others. Each begins with what is left of the set that was the best before, under the same key.
+func (c *Calculator) largest(plan *inventory.Plan, free []int32, used []int64, key bestKey) solution {
 	out := solution{proved: true}
+	before, _ := c.best.get(key)
 	for _, part := range components(plan, free, used) {
-		s := c.solve(plan, part, used)
+		s := c.solve(plan, part, used, before)
 		out.devices = append(out.devices, s.devices...)
+		out.hosts += s.hosts
+		out.atMost += s.atMost
 		out.proved = out.proved && s.proved
 	}
 	slices.Sort(out.devices)
+	c.best.put(key, out.devices)
 	return out
 }
 
@@ -78,28 +84,26 @@ func components(plan *inventory.Plan, free []int32, used []int64) [][]int32 {
 
 // solve is exact unless the budget ends. What was found is kept under everything the search looks at, in numbers of the
 // component's own, so the same component is known after a change elsewhere, and so is its like in another pool.
-func (c *Calculator) solve(plan *inventory.Plan, devices []int32, used []int64) solution {
+func (c *Calculator) solve(plan *inventory.Plan, devices []int32, used []int64, before []int32) solution {
 	s := newComponent(plan, devices, used)
-	if c.memo == nil {
-		c.memo = map[memoKey]solution{}
-	}
-	if c.next == nil {
-		c.next = map[memoKey]solution{}
-	}
 	key := s.key(c.Budget)
-	found, known := c.next[key]
-	if !known {
-		found, known = c.memo[key]
-	}
+	found, known := c.components.get(key)
 	if !known {
 		budget := c.Budget
 		if budget <= 0 {
 			budget = DefaultBudget
 		}
-		found = s.solve(budget)
+		var hint []int32
+		for i, d := range devices {
+			if _, was := slices.BinarySearch(before, d); was {
+				hint = append(hint, int32(i))
+			}
+		}
+		found = s.solve(budget, hint)
+		c.components.put(key, found)
 	}
-	c.next[key] = found
-	out := solution{proved: found.proved}
+	out := found
+	out.devices = make([]int32, 0, len(found.devices))
 	for _, i := range found.devices {
 		out.devices = append(out.devices, devices[i])
 	}

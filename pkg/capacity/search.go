@@ -23,15 +23,23 @@ type search struct {
 	best   []int32
 }
 
-func (s *component) solve(budget int) solution {
+// solve searches for at most budget looks at a device. hint is a set that was good before something changed.
+func (s *component) solve(budget int, hint []int32) solution {
 	x := &search{component: s, out: make([]int32, len(s.uses)), left: slices.Clone(s.left), budget: budget}
 	bound := x.bound()
-	x.greedy()
+	x.greedy(nil)
+	if x.most < bound && len(hint) > 0 {
+		x.greedy(hint)
+	}
 	if x.most < bound {
 		x.branch()
 	}
 	slices.Sort(x.best)
-	return solution{devices: x.best, proved: !x.spent}
+	out := solution{devices: x.best, hosts: x.most, atMost: x.most, proved: !x.spent}
+	if x.spent {
+		out.atMost = bound
+	}
+	return out
 }
 
 // bound is the most that alive devices can add.
@@ -61,14 +69,14 @@ func (x *search) bound() int {
 	return sum
 }
 
-// greedy takes the largest devices first and leaves no trace but best.
-func (x *search) greedy() {
+// greedy takes those of first, then the largest devices, and leaves no trace but best.
+func (x *search) greedy(first []int32) {
 	order := make([]int32, len(x.worth))
 	for i := range order {
 		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(x.worth[b], x.worth[a]) })
-	for _, d := range order {
+	for _, d := range slices.Concat(first, order) {
 		if x.out[d] == 0 && x.fits(d) {
 			x.take(d)
 		}

@@ -243,9 +243,9 @@ func (l *Ledger) Fits(host string, requests map[string]int64) bool {
 }
 
 // Needs is what a pod asks of a host, made ready for asking many of them.
-type Needs []need
+type Needs []needed
 
-type need struct {
+type needed struct {
 	resource string
 	milli    int64
 	column   []int64
@@ -256,7 +256,7 @@ func (l *Ledger) Needs(requests map[string]int64, into Needs) Needs {
 	into = into[:0]
 	add := func(resource string, milli int64) {
 		if milli > 0 {
-			into = append(into, need{resource, milli, l.inv.Column(resource)})
+			into = append(into, needed{resource, milli, l.inv.Column(resource)})
 		}
 	}
 	for resource, milli := range requests {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/capacity"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/policy"
 )
@@ -50,7 +51,6 @@ func describe(p *berth.AcceleratorPool, v *view) berth.AcceleratorPoolStatus {
 		Conditions:         slices.Clone(p.Status.Conditions),
 		Holders:            foreignHolders(v, mine),
 	}
-	hosts := map[string]bool{}
 	for _, pool := range v.world.Inventory.Pools() {
 		if !mine(pool.ID) {
 			continue
@@ -63,14 +63,13 @@ func describe(p *berth.AcceleratorPool, v *view) berth.AcceleratorPoolStatus {
 				Name: pool.ID.Name, Reason: string(pool.Problem.Code), Message: pool.Problem.Message,
 			})
 		}
-		for _, d := range pool.Devices {
-			for _, h := range d.Hosts {
-				hosts[h] = true
-			}
-		}
 	}
 	status.Shapes = shapes(v, mine)
-	status.Hosts = countHosts(v, hosts, mine)
+	hosts := capacity.CountHosts(v.world.Inventory, v.world.Ledger, mine)
+	status.Hosts = berth.HostCounts{
+		Total: int32(hosts.Total), Usable: int32(hosts.Usable), Reserved: int32(hosts.Held),
+		Quarantined: int32(hosts.Quarantined), Stranded: int32(hosts.Stranded),
+	}
 	set := func(kind string, ok bool, why, message string) {
 		c := metav1.Condition{
 			Type: kind, Status: metav1.ConditionFalse, Reason: why, Message: message,
@@ -177,15 +176,11 @@ func shapes(v *view, mine func(inventory.PoolID) bool) []berth.ShapeCounts {
 	const most = 64
 	var out []berth.ShapeCounts
 	for _, class := range v.world.Inventory.Classes() {
-		s := berth.ShapeCounts{Name: class.Name}
+		devices, free := capacity.CountClass(v.world.Inventory, v.world.Ledger, mine, class)
+		s := berth.ShapeCounts{Name: class.Name, Devices: int32(devices), Free: int32(free)}
 		for _, d := range class.Devices {
-			if !mine(d.Pool) {
-				continue
-			}
-			s.Devices++
-			s.Hosts = max(s.Hosts, int32(len(d.Hosts)))
-			if usable(v, d) && v.world.Ledger.Free(d) {
-				s.Free++
+			if mine(d.Pool) {
+				s.Hosts = max(s.Hosts, int32(len(d.Hosts)))
 			}
 		}
 		if s.Devices > 0 && len(out) < most {
@@ -196,68 +191,4 @@ func shapes(v *view, mine func(inventory.PoolID) bool) []berth.ShapeCounts {
 		return cmp.Or(cmp.Compare(b.Hosts, a.Hosts), cmp.Compare(a.Name, b.Name))
 	})
 	return out
-}
-
-// usable reports whether the hardware of a device is well: no taint, every host there and Ready.
-func usable(v *view, d *inventory.Device) bool {
-	if len(d.Taints) > 0 && !onlyFence(d.Taints) {
-		return false
-	}
-	for _, name := range d.Hosts {
-		if h, known := v.world.Inventory.Host(name); !known || h.Blocked != nil {
-			return false
-		}
-	}
-	return d.Unusable == nil
-}
-
-func onlyFence(taints []inventory.Taint) bool {
-	return !slices.ContainsFunc(taints, func(t inventory.Taint) bool { return t.Key != policy.KeyFence })
-}
-
-func countHosts(v *view, hosts map[string]bool, mine func(inventory.PoolID) bool) berth.HostCounts {
-	var c berth.HostCounts
-	held := map[string]bool{}
-	for _, h := range v.world.Ledger.HeldHosts() {
-		held[h] = true
-	}
-	offered := offeredHosts(v, mine)
-	for name := range hosts {
-		c.Total++
-		h, known := v.world.Inventory.Host(name)
-		ok := known && h.Blocked == nil
-		quarantined := v.world.Ledger.Quarantined(name)
-		if ok {
-			c.Usable++
-		}
-		if held[name] {
-			c.Reserved++
-		}
-		if quarantined {
-			c.Quarantined++
-		}
-		if ok && !held[name] && !quarantined && !offered[name] {
-			c.Stranded++
-		}
-	}
-	return c
-}
-
-// offeredHosts are the hosts that stand in a free device of several hosts, or of one where the pool has no larger ones.
-func offeredHosts(v *view, mine func(inventory.PoolID) bool) map[string]bool {
-	offered := map[string]bool{}
-	for _, pool := range v.world.Inventory.Pools() {
-		if !mine(pool.ID) || !pool.Usable() {
-			continue
-		}
-		multi := slices.ContainsFunc(pool.Devices, func(d *inventory.Device) bool { return len(d.Hosts) > 1 })
-		for _, d := range pool.Devices {
-			if (len(d.Hosts) > 1 || !multi) && usable(v, d) && v.world.Ledger.Free(d) {
-				for _, h := range d.Hosts {
-					offered[h] = true
-				}
-			}
-		}
-	}
-	return offered
 }

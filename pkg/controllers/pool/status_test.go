@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
@@ -118,8 +119,13 @@ func TestHostsAndShapes(t *testing.T) {
 			d[4].Taints = []resourcev1.DeviceTaint{{Key: "broken", Effect: "NoSchedule"}}
 		}, berth.HostCounts{Total: 4, Usable: 4, Stranded: 2}, [3]int32{0, 1, 4}},
 		{"the fence's own taint is none", func(s *snapshot.Snapshot) {
-			d := s.ResourceSlices[0].Spec.Devices
-			d[4].Taints = []resourcev1.DeviceTaint{{Key: policy.KeyFence, Effect: "NoSchedule"}}
+			s.DeviceTaintRules = []*resourcev1.DeviceTaintRule{{
+				ObjectMeta: metav1.ObjectMeta{Name: "fence", Labels: map[string]string{policy.KeyFence: driver}},
+				Spec: resourcev1.DeviceTaintRuleSpec{
+					DeviceSelector: &resourcev1.DeviceTaintSelector{Driver: ptr.To(driver)},
+					Taint:          resourcev1.DeviceTaint{Key: policy.KeyFence, Effect: "NoSchedule"},
+				},
+			}}
 		}, berth.HostCounts{Total: 4, Usable: 4}, [3]int32{1, 2, 4}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
