@@ -10,17 +10,26 @@ import (
 	"github.com/berth-dev/berth/pkg/placement"
 )
 
-// pass is a pass of the line over all who wait. It is left out where nobody can get anything and nothing is planned ahead.
+// pass is a pass of the line. Where nothing is planned ahead, gangs of whose class nothing is free have no part in it: they
+// would be refused and change nothing.
 func (r *run) pass() {
-	free := slices.ContainsFunc(r.waiting, func(n int) bool { return r.fits.any(r.kindOf(n), r.books.ledger) })
-	if !free && r.Line != Targets {
-		return
+	asked := r.waiting
+	if r.Line != Targets {
+		asked = nil
+		for _, n := range r.waiting {
+			if r.fits.any(r.kindOf(n), r.books.ledger) {
+				asked = append(asked, n)
+			}
+		}
+		if len(asked) == 0 {
+			return
+		}
 	}
 	in := line.Input{
 		// What a pass gives out it books in a copy; begin books it again in the run's own.
 		Now: clock(r.now), World: r.world(r.books.ledger.Clone()), Placer: (*quick)(r), Held: r.held, Targets: r.targets,
 	}
-	for _, n := range r.waiting {
+	for _, n := range asked {
 		in.Waiting = append(in.Waiting, r.entry(n))
 	}
 	if r.Line == Targets {

@@ -110,8 +110,8 @@ type run struct {
 	// epoch counts how often a gang was evicted.
 	epoch   map[int]int
 	targets []line.Target
-	// kind of each offer, as an index of Offers.
-	kind map[hardware.Offer]int
+	// kinds of all gangs, as indexes of Offers.
+	kinds []int
 }
 
 func newRun(c Config) (*run, error) {
@@ -119,17 +119,20 @@ func newRun(c Config) (*run, error) {
 		c.MostWaiting = mostWaiting
 	}
 	r := &run{
-		Config: c, books: newBooks(c.Hardware), held: map[string]int{}, began: map[int]float64{}, running: map[int]*line.Running{}, epoch: map[int]int{}, kind: map[hardware.Offer]int{},
+		Config: c, books: newBooks(c.Hardware), held: map[string]int{}, began: map[int]float64{}, running: map[int]*line.Running{}, epoch: map[int]int{},
 		result: newMeasures(c),
 	}
+	kind := map[hardware.Offer]int{}
 	for i, o := range c.Offers {
-		r.kind[o] = i
+		kind[o] = i
 	}
 	r.fits, r.beside = newFits(c.Hardware.Inventory, c.Offers), newFits(c.Hardware.Inventory, c.Offers)
 	for i, g := range c.Gangs {
-		if _, known := r.kind[hardware.Offer{Class: g.Class, Hosts: g.Hosts}]; !known {
+		k, known := kind[hardware.Offer{Class: g.Class, Hosts: g.Hosts}]
+		if !known {
 			return nil, fmt.Errorf("gang %d asks for %s of %d hosts, which nothing offers", i+1, g.Class, g.Hosts)
 		}
+		r.kinds = append(r.kinds, k)
 	}
 	return r, nil
 }
@@ -225,9 +228,7 @@ func (r *run) counted(n int) bool {
 	return r.Gangs[n].Arrival >= r.Warmup && r.Gangs[n].Arrival < r.End
 }
 
-func (r *run) kindOf(n int) int {
-	return r.kind[hardware.Offer{Class: r.Gangs[n].Class, Hosts: r.Gangs[n].Hosts}]
-}
+func (r *run) kindOf(n int) int { return r.kinds[n] }
 
 // name of a gang as a holder: its number in the trace.
 func name(n int) string { return strconv.Itoa(n) }
