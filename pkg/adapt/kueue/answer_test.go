@@ -188,7 +188,7 @@ func TestUpdatesAndSlice(t *testing.T) {
 	if len(updates) != 2 || updates[1].Name != "second" || updates[1].Annotations["claim.berth.dev/nic"] != "berth.res.second-nic/1" {
 		t.Errorf("%+v", updates)
 	}
-	if got, want := adaptkueue.Slice(res), "main: tpu-4x4-00 (pod-a) on h0, h1, h4, h5; second: tpu-4x4-00, nic-0 (a-pool, pod-a) on a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p and 4 more"; got != want {
+	if got, want := adaptkueue.Slice(res), "main: tpu-4x4-00 (pod-a) on h0, h1, h4, h5; second: pod-a/tpu-4x4-00, a-pool/nic-0 on a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p and 4 more"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }
