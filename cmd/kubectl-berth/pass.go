@@ -100,6 +100,9 @@ func (w *world) consider(c candidate) outcome {
 		}
 	}
 	req, refusal := adaptkueue.Read(w.queues.Admit(c.workload), lookup)
+	if refusal == nil && !req.Managed {
+		refusal = adaptkueue.PoolMissing(c.workload, lookup)
+	}
 	switch {
 	case refusal != nil:
 		o.report = o.report.Refuse(refusal, true)

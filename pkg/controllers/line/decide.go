@@ -141,7 +141,15 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 	case refusal != nil:
 		return nil, refusal
 	case !req.Managed:
-		return nil, v.unmanaged(wl, check, s)
+		if why := adaptkueue.PoolMissing(wl, v.lookup); why != nil {
+			return nil, why
+		}
+		a := adaptkueue.Answer{Check: check.Name, State: kueue.CheckStateReady, Message: "the gang asks for no device that Berth manages"}
+		if apimeta.FindStatusCondition(wl.Status.Conditions, berth.ConditionGangReserved) != nil {
+			a.Reason = adaptkueue.ReasonIgnored // what stands there speaks of something that it no longer waits for
+		}
+		v.answer(wl, a, s)
+		return nil, nil
 	case v.notFenced != nil:
 		return nil, v.notFenced
 	case v.ending[req.Owner.UID]:

@@ -164,7 +164,24 @@ func TestScenario35_AdmittedGangOnHold(t *testing.T) {
 		}
 		return nil
 	})
+	// Kueue treats another Workload of the queue as on hold, and Berth replaces a rank: both have looked since.
+	other := s.Submit(scene.Gang("other", "tpu-4x4", 4, inQueue(queue)))
+	s.awaitWorkload(other, "holding the other gang", func(wl *kueue.Workload) bool {
+		c := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
+		return c != nil && c.Status == metav1.ConditionFalse && c.Message == fmt.Sprintf("ClusterQueue %s is inactive", queue)
+	})
+	old, err := s.podOf(t.Context(), job, "1")
+	s.must(err, "finding rank 1")
+	s.must(s.Client.Delete(t.Context(), old), "deleting rank 1")
+	s.awaitRunning(job, "1", old)
+	s.DeleteJob(other)
 	s.must(s.Seated(t.Context(), job), "looking after the gang on hold")
+	if now := s.reservation(job); now.UID != first.UID {
+		t.Errorf("the gang was moved from reservation %s to %s", first.Name, now.Name)
+	}
+	if stats := s.workload(job).Status.SchedulingStats; stats != nil && len(stats.Evictions) > 0 {
+		t.Errorf("the gang was evicted: %v", stats.Evictions)
+	}
 
 	s.stop(queue, kueue.HoldAndDrain)
 	s.awaitWorkload(job, "draining", func(wl *kueue.Workload) bool { return !hasQuota(wl) && !workload.IsAdmitted(wl) })

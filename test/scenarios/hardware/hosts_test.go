@@ -9,10 +9,13 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-dev/berth/pkg/adapt/jobs"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/test/cluster"
 	"github.com/berth-dev/berth/test/scene"
 )
@@ -34,9 +37,24 @@ func TestHostDeletedUnderRunningGang(t *testing.T) {
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
 	st.await(job, "check Retry: host deleted-1 is gone")
 	st.await(job, "GangReserved False HostMissing: host deleted-1 is gone")
-	s.Finish(job)
 
-	// The pod on the lost host cannot end by itself. kube-controller-manager would force it out after a minute.
+	// The pod on the lost host cannot end by itself. kube-controller-manager would force it out after a minute. Nobody waits
+	// for it but its own reservation, which keeps what it holds.
+	lost := podOn(s, job, "deleted-1")
+	s.Eventually("what the former reservation waits for", func(context.Context) error {
+		s.Get(from)
+		c := apimeta.FindStatusCondition(from.Status.Conditions, berth.ReservationProgressing)
+		if want := "1 of the gang's pods may still run: " + lost.Name; c == nil || c.Message != want {
+			return fmt.Errorf("it is %s and says %v, want %s", from.Status.Phase, c, want)
+		}
+		return nil
+	})
+	claim := &resourcev1.ResourceClaim{}
+	claim.Namespace, claim.Name = from.Namespace, jobs.ClaimName(from.Spec.PodSets[0].Claims[0].Prefix, 0)
+	if s.Get(claim); claim.Status.Allocation == nil {
+		t.Error("the former slice is free although a pod may still run on it")
+	}
+	s.Finish(job)
 	s.Eventually("the pod on the lost host", func(ctx context.Context) error {
 		pods, err := s.PodsOf(ctx, job)
 		if err != nil {

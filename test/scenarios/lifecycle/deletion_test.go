@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -28,6 +29,7 @@ func TestScenario40_EverythingDeletedWithoutControllerManager(t *testing.T) {
 	r, pods, wl := s.reservation(job), s.podsNow(job), s.workload(job)
 
 	s.stop(cluster.ControllerManager)
+	deleted := metav1.Now()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
 	s.must(s.Client.Delete(t.Context(), namespace), "deleting the namespace")
 	s.DeleteJob(job)
@@ -50,6 +52,19 @@ func TestScenario40_EverythingDeletedWithoutControllerManager(t *testing.T) {
 		if p.DeletionTimestamp == nil || !slices.Contains(p.Finalizers, "batch.kubernetes.io/job-tracking") {
 			t.Errorf("pod %s does not wait for kube-controller-manager: the test shows nothing", p.Name)
 		}
+	}
+
+	// Pod by pod comes to its end by hand. Each new sentence is a new look of Berth's, and as long as one pod is left
+	// everything is held; that is more than time could show.
+	for i, p := range pods[:len(pods)-1] {
+		untrack := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		s.must(s.Client.Patch(t.Context(), p.DeepCopy(), untrack), "ending pod "+p.Name)
+		left := pods[i+1:]
+		s.awaitWaiting(r, fmt.Sprintf("Waiting: %d of the gang's pods may still run: %s", len(left), names(left)))
+		s.must(s.held(t.Context(), r), fmt.Sprintf("while %d pods are left", len(left)))
+	}
+	if freed := s.wrote("update", "resourceclaims/status"); len(freed) > 0 && freed[len(freed)-1].Time.After(deleted.Time) {
+		t.Errorf("Berth wrote to the status of a claim while pods may run: %v", freed[len(freed)-1])
 	}
 
 	s.start(cluster.ControllerManager)

@@ -3,7 +3,6 @@ package line
 import (
 	"testing"
 
-	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
@@ -49,20 +48,5 @@ func TestPoolDeletedUnderTheLine(t *testing.T) {
 			s.AcceleratorPools = pools
 			s.passes(t, "a reserves pod-a/tpu-4x4-00")
 		})
-	}
-}
-
-// The sentence names what the pods ask for, whatever of it was managed.
-func TestClassesOf(t *testing.T) {
-	s := newSite()
-	w := s.waits("a", template("tpu-4x4"), func(j *batchv1.Job) {
-		claims := &j.Spec.Template.Spec.ResourceClaims
-		again, missing, none := (*claims)[0], (*claims)[0], (*claims)[0]
-		name := "missing"
-		missing.ResourceClaimTemplateName, none.ResourceClaimTemplateName = &name, nil
-		*claims = append(*claims, again, missing, none)
-	})
-	if got := s.view().classes(w.Workload); len(got) != 1 || got[0] != "tpu-4x4" {
-		t.Errorf("%q", got)
 	}
 }
