@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
@@ -38,7 +39,18 @@ func readiness(s berth.AcceleratorPoolStatus, overlaps []dra.Overlap, unusable s
 
 // unusableHosts says how many of the hosts take no pods, and why: "1 of 4 hosts is not usable: 1 HostMissing". It is empty
 // when all do.
-func unusableHosts(v *view, hosts map[string]bool) string {
+func unusableHosts(v *view, mine func(inventory.PoolID) bool) string {
+	hosts := map[string]bool{}
+	for _, pool := range v.world.Inventory.Pools() {
+		if !mine(pool.ID) {
+			continue
+		}
+		for _, d := range pool.Devices {
+			for _, h := range d.Hosts {
+				hosts[h] = true
+			}
+		}
+	}
 	reasons := map[reason.Code]int{}
 	out := 0
 	for name := range hosts {

@@ -80,7 +80,7 @@ func describe(p *berth.AcceleratorPool, v *view) berth.AcceleratorPoolStatus {
 		}
 		apimeta.SetStatusCondition(&status.Conditions, c)
 	}
-	ready, why, message := readiness(status, managed.Overlaps(p, v.world.Inventory.Pools()), unusableHosts(v, hosts))
+	ready, why, message := readiness(status, managed.Overlaps(p, v.world.Inventory.Pools()), unusableHosts(v, mine))
 	set(berth.PoolReady, ready, why, message)
 	fenced, why, message := fencedness(p, status, overdrawn(v, mine), v)
 	set(berth.PoolFenced, fenced, why, message)
