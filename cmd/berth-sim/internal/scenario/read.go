@@ -34,6 +34,11 @@ func Read(file string, content []byte) ([]Scenario, error) {
 	if len(document.Content) == 0 {
 		return nil, Faults{{File: file, Message: "is empty"}}
 	}
+	left := maxNodes
+	if f := unfold(&document, map[*yaml.Node]bool{}, &left); f != nil {
+		f.File = file
+		return nil, Faults{*f}
+	}
 	r.object(document.Content[0], "", fields{"scenarios": func(n *yaml.Node, at string) {
 		r.list(n, at, func(n *yaml.Node, at string) { out = append(out, r.scenario(n, at)) })
 	}})
