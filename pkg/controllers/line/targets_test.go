@@ -9,12 +9,14 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/pkg/adapt/jobs"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -320,5 +322,39 @@ func TestFarBackNothingIsWritten(t *testing.T) {
 	}
 	if got := heard(s.carryOut(t)); got != 0 {
 		t.Errorf("nothing changed, and %d are told", got)
+	}
+}
+
+// Everything that a gang has in the ledger is known as its own: its devices, its pods, and the room of pods to come. What
+// is not counts as foreign, and no target would be kept where it stands.
+func TestRunningOwnsAllItHas(t *testing.T) {
+	s := full(t)
+	res := s.Reservations[1]
+	pod := kueuetest.NewPod(res, 2)
+	pod.Spec.NodeName, pod.Status.Phase = jobs.NodesOf(res.Spec.PodSets[0])[2], corev1.PodRunning
+	s.Pods = append(s.Pods, pod)
+	v := s.view()
+	owners, pods := map[string]bool{}, map[string]bool{}
+	for _, r := range v.running() {
+		owners[r.Owner] = true
+		for _, p := range r.Pods {
+			pods[p] = true
+		}
+	}
+	for _, h := range v.world.Ledger.Holdings() {
+		if !owners[h.Owner] {
+			t.Errorf("%s is held by %s, which nobody is", h.Device, h.Owner)
+		}
+	}
+	seen := 0
+	for _, host := range v.world.Inventory.Hosts() {
+		for _, p := range v.world.Ledger.Blockers(host) {
+			if seen++; !pods[p] {
+				t.Errorf("%s stands on %s, and is nobody's", p, host)
+			}
+		}
+	}
+	if seen != 16 || !pods[pod.Namespace+"/"+pod.Name] {
+		t.Errorf("%d pods and seats", seen)
 	}
 }
