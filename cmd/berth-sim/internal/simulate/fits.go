@@ -56,6 +56,15 @@ func (f *fits) any(offer int, l *ledger.Ledger) bool {
 	return false
 }
 
+// devices is how many there are of an offer.
+func (f *fits) devices(offer int) int {
+	n := 0
+	for i := range f.parts[offer] {
+		n += len(f.parts[offer][i].devices)
+	}
+	return n
+}
+
 func (p *part) look(occ ledger.Occupied, off []bool) {
 	free := func(d int32) bool { return !off[d] && (occ.Short == nil || occ.Short[d] == 0 && occ.Shut[d] == 0) }
 	if p.free = p.hint < len(p.devices) && free(p.devices[p.hint]); p.free {

@@ -10,18 +10,11 @@ import (
 	"github.com/berth-dev/berth/pkg/placement"
 )
 
-// pass is a pass of the line. Where nothing is planned ahead, gangs of whose class nothing is free have no part in it: they
-// would be refused and change nothing.
+// pass is a pass of the line over those of the waiting whom it could help.
 func (r *run) pass() {
 	asked := r.waiting
-	if r.Line != Targets {
-		asked = nil
-		for _, n := range r.waiting {
-			if r.fits.any(r.kindOf(n), r.books.ledger) {
-				asked = append(asked, n)
-			}
-		}
-		if len(asked) == 0 {
+	if r.Line != Targets && !r.everybody {
+		if asked = r.hopeful(); len(asked) == 0 {
 			return
 		}
 	}
@@ -57,6 +50,32 @@ func (r *run) pass() {
 	if len(out.Recalls) > 0 {
 		r.pass()
 	}
+}
+
+// equals are gangs that differ in their arrival alone, so that the line never offers anything to one before another that
+// came before it.
+type equals struct {
+	kind     int
+	queue    string
+	priority int32
+}
+
+// hopeful leaves out who would be refused and changes nothing, where nothing is planned ahead: gangs of whose class nothing is
+// free, and of equal ones those that come after as many as there are devices.
+func (r *run) hopeful() []int {
+	var out []int
+	count := map[equals]int{}
+	for _, n := range r.waiting {
+		kind := r.kindOf(n)
+		if !r.fits.any(kind, r.books.ledger) {
+			continue
+		}
+		key := equals{kind, r.Gangs[n].Queue, r.Gangs[n].Priority}
+		if count[key]++; count[key] <= r.fits.devices(kind) {
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // runs is the gang as the line knows those who run.

@@ -51,6 +51,9 @@ type Config struct {
 	Offers []hardware.Offer
 	// MostWaiting ends the run with an error: the hardware cannot do the work that comes. 0 means 20,000.
 	MostWaiting int
+
+	// everybody who waits has part in every pass, for a test that compares.
+	everybody bool
 }
 
 const mostWaiting = 20_000

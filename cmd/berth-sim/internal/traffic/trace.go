@@ -206,7 +206,9 @@ func gangOf(row map[string]string, classFor ClassFor) (Gang, Faults) {
 		switch {
 		case err != nil:
 			fault(field, "%v", err)
-		case h < 0 || least && h == 0:
+		case h < 0:
+			fault(field, "%q must not be negative", text)
+		case least && h == 0:
 			fault(field, "%q must be more than nothing", text)
 		}
 		return h
