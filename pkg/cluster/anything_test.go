@@ -131,7 +131,7 @@ func TestAnything(t *testing.T) {
 		}
 		for _, bad := range []*resourcev1.ResourceClaimSpec{{Devices: resourcev1.DeviceClaim{Requests: make([]resourcev1.DeviceRequest, 1)}}, {}} {
 			_, _, _ = dra.Claim(bad, "c", w.Inventory) // must not panic; what it says is tested elsewhere
-			if _, err := dra.Allocation(bad, placement.Instance{Devices: make([]placement.Device, 1)}, s, metav1.Now()); err == nil {
+			if _, err := dra.Allocation(bad, "claim", placement.Instance{Devices: make([]placement.Device, 1)}, s, metav1.Now()); err == nil {
 				t.Fatal("allocated nothing")
 			}
 		}

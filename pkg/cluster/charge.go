@@ -3,9 +3,9 @@ package cluster
 import (
 	"fmt"
 
+	"github.com/berth-dev/berth/pkg/adapt/dra"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/gang"
-	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
 )
@@ -21,7 +21,8 @@ func Charge(w placement.World, res *berth.GangReservation, g gang.Gang) {
 	for _, ps := range res.Spec.PodSets {
 		for _, c := range ps.Claims {
 			for i := range c.Devices {
-				w.Ledger.Take(booking(owner, &c.Devices[i]))
+				// It has no UID before it is written, so its name stands for it.
+				w.Ledger.Take(dra.Recorded(owner, owner, c.Prefix, &c.Devices[i]))
 			}
 		}
 	}
@@ -38,11 +39,15 @@ func ChargeDecision(w placement.World, owner string, g gang.Gang, d placement.De
 	}
 	for _, ps := range d.PodSets {
 		for _, c := range ps.Claims {
-			for _, instance := range c.Instances {
+			for i, instance := range c.Instances {
 				for _, dev := range instance.Devices {
-					w.Ledger.Take(ledger.Holding{
-						Owner: owner, Reservation: owner, Pool: dev.Pool, Device: dev.Name, Charge: dev.Charge, Hosts: dev.Hosts,
-					})
+					h := ledger.Holding{
+						Owner: owner, Reservation: owner, Pool: dev.Pool, Device: dev.Name, Charge: dev.Charge, Hosts: dev.Hosts, Capacity: dev.Capacity,
+					}
+					if dev.Share {
+						h.Share = fmt.Sprintf("%s %s-%d %s", ps.Name, c.PodClaim, i, dev.Request)
+					}
+					w.Ledger.Take(h)
 				}
 			}
 		}
@@ -50,18 +55,6 @@ func ChargeDecision(w placement.World, owner string, g gang.Gang, d placement.De
 			w.Ledger.Use(host, fmt.Sprintf("%s[%s/%d]", owner, ps.Name, rank), requests[ps.Name])
 		}
 	}
-}
-
-// booking holds a device under the reservation's name: it has no UID before it is written.
-func booking(owner string, d *berth.ReservedDevice) ledger.Holding {
-	h := ledger.Holding{
-		Owner: owner, Reservation: owner,
-		Pool: inventory.PoolID{Driver: d.Driver, Name: d.Pool}, Device: d.Device, Hosts: d.Hosts,
-	}
-	for _, c := range d.Charge {
-		h.Charge = append(h.Charge, inventory.Charge{CounterSet: c.CounterSet, Counter: c.Counter, Milli: c.Milli})
-	}
-	return h
 }
 
 type promisedSeat struct {

@@ -115,7 +115,7 @@ func agree(t *testing.T, s *snapshot.Snapshot, class string) (free, taken int) {
 		}
 		free++
 		at := metav1.NewTime(time.Unix(1, 0))
-		got, err := dra.Allocation(spec, placement.Instance{Devices: []placement.Device{{
+		got, err := dra.Allocation(spec, "claim", placement.Instance{Devices: []placement.Device{{
 			Request: "r", Pool: d.Pool, Generation: d.Generation, Name: d.Name, Hosts: d.Hosts,
 		}}}, s, at)
 		if err != nil {

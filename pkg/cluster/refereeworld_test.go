@@ -307,7 +307,7 @@ func feasible(w placement.World, d *inventory.Device, claim gang.Claim) *reason.
 // sameAllocation compares what Berth would write with what the scheduler would, but for time and tolerations.
 func sameAllocation(t *testing.T, where string, s *snapshot.Snapshot, d *inventory.Device, spec *resourcev1.ResourceClaimSpec, want *resourcev1.AllocationResult) {
 	t.Helper()
-	got, err := dra.Allocation(spec, placement.Instance{Devices: []placement.Device{{
+	got, err := dra.Allocation(spec, "claim", placement.Instance{Devices: []placement.Device{{
 		Request: "r", Pool: d.Pool, Generation: d.Generation, Name: d.Name, Hosts: d.Hosts,
 	}}}, s, metav1.Now())
 	if err != nil {

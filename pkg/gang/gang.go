@@ -1,5 +1,7 @@
 package gang
 
+import "github.com/berth-dev/berth/pkg/inventory"
+
 // Key names a Workload.
 type Key struct{ Namespace, Name string }
 
@@ -64,6 +66,8 @@ type Request struct {
 	Class string
 	// Count of devices per claim; greater than 1 only for devices of one host.
 	Count int
+	// Capacity that each device must have, or that a share of a shared device takes.
+	Capacity []inventory.Amount
 	// Tolerations are the device taints that the request bears.
 	Tolerations []Toleration
 }

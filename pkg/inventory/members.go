@@ -20,6 +20,8 @@ type Members struct {
 type Span struct {
 	Hosts   int
 	Devices []*Device
+	// Shared is true when some of them may be allocated several times at once.
+	Shared bool
 	// Tied is true when an AcceleratorPool of some of them names an interconnect.
 	Tied bool
 }
@@ -34,6 +36,12 @@ func (c *Class) OfSpan(hosts int) []*Device {
 		return nil
 	}
 	return c.spans[i].Devices
+}
+
+// Shared reports whether some device of the class with that many hosts may be allocated several times at once.
+func (c *Class) Shared(hosts int) bool {
+	i, found := slices.BinarySearchFunc(c.spans, hosts, func(s Span, hosts int) int { return cmp.Compare(s.Hosts, hosts) })
+	return found && c.spans[i].Shared
 }
 
 // Tied reports whether an AcceleratorPool of some device of the class with that many hosts names an interconnect.
@@ -57,6 +65,7 @@ func (c *Class) count(inv *Inventory) {
 			c.spans = slices.Insert(c.spans, i, Span{Hosts: len(d.Hosts)})
 		}
 		c.spans[i].Devices = append(c.spans[i].Devices, d)
+		c.spans[i].Shared = c.spans[i].Shared || d.Shared
 		c.spans[i].Tied = c.spans[i].Tied || d.Domain.Named()
 
 		at := inv.at[d.Pool]

@@ -47,6 +47,11 @@ type Device struct {
 	Taints []Taint
 	// Unusable says why Berth never reserves this device; nil for most.
 	Unusable *reason.Evidence
+	// Shared is true when the device may be allocated several times at once. Each time takes a share of its capacities, and
+	// all together consume its Charge once.
+	Shared bool
+	// Capacity in order of names.
+	Capacity []Capacity
 	// Domain of the pool's interconnect that the device belongs to.
 	Domain Domain
 	// Attributes are for messages and maps: values as text by qualified name.

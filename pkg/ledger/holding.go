@@ -17,6 +17,11 @@ type Holding struct {
 	Reservation string
 	Pool        inventory.PoolID
 	Device      string
+	// Share tells the shares apart that one holder has of a device; empty for who has it alone. A holder's shares add up, and
+	// what several records say of one share counts once.
+	Share string
+	// Capacity is what the share takes, in order of names.
+	Capacity []inventory.Amount
 	// Charge is what the device consumed when it was given out, as far as that was recorded. A device that is still
 	// published is charged with the greater of both.
 	Charge []inventory.Charge
@@ -31,7 +36,7 @@ func (h Holding) Ours() bool { return h.Reservation != "" }
 // Equal reports whether both say the same.
 func (h Holding) Equal(o Holding) bool {
 	return h.Owner == o.Owner && h.Reservation == o.Reservation && h.Pool == o.Pool && h.Device == o.Device &&
-		slices.Equal(h.Charge, o.Charge) && slices.Equal(h.Hosts, o.Hosts)
+		h.Share == o.Share && slices.Equal(h.Capacity, o.Capacity) && slices.Equal(h.Charge, o.Charge) && slices.Equal(h.Hosts, o.Hosts)
 }
 
 // identity is whom a device is held for.
@@ -54,6 +59,8 @@ type hold struct {
 	device int32
 	// regular is true when exactly the consumption of the published device is taken.
 	regular bool
+	// shared is true when only shares of the device are held; together with those of others they take counters once.
+	shared bool
 	// unbooked is true when neither the pool nor the records tell what the device takes.
 	unbooked bool
 	print    uint64
@@ -63,6 +70,9 @@ type hold struct {
 func together(records []Holding) Holding {
 	out := records[0]
 	out.Charge = normal(out.Charge)
+	if out.Share != "" || len(records) > 1 {
+		out.Share, out.Capacity = shares(records)
+	}
 	for _, r := range records[1:] {
 		out.Owner = min(out.Owner, r.Owner)
 		out.Charge = greater(out.Charge, normal(r.Charge))
@@ -150,6 +160,7 @@ func (u *poolUse) hold(records []Holding) *hold {
 		h.regular = h.device >= 0
 	}
 	h.unbooked = device == nil && (lost || len(h.counters) == 0)
+	h.shared = h.Share != ""
 	h.print = h.fingerprint()
 	return h
 }
@@ -164,12 +175,24 @@ type amountKey struct {
 	milli   int64
 }
 
+type shareKey struct {
+	of    uint64
+	name  string
+	milli int64
+}
+
 // fingerprint of what is taken and for whom.
 func (h *hold) fingerprint() uint64 {
 	of := maphash.Comparable(seed, printKey{h.Device, h.of})
 	sum := of
 	for _, c := range h.counters {
 		sum += maphash.Comparable(seed, amountKey{of, c.Counter, c.Milli})
+	}
+	if h.shared {
+		sum ^= of
+		for _, a := range h.Capacity {
+			sum += maphash.Comparable(seed, shareKey{of, a.Name, a.Milli})
+		}
 	}
 	if h.unbooked {
 		for _, host := range h.Hosts {
@@ -181,5 +204,5 @@ func (h *hold) fingerprint() uint64 {
 
 // sameBooking reports whether two holds of one device take the same.
 func (h *hold) sameBooking(o *hold) bool {
-	return h.unbooked == o.unbooked && slices.Equal(h.counters, o.counters) && (!h.unbooked || slices.Equal(h.Hosts, o.Hosts))
+	return h.unbooked == o.unbooked && h.shared == o.shared && slices.Equal(h.Capacity, o.Capacity) && slices.Equal(h.counters, o.counters) && (!h.unbooked || slices.Equal(h.Hosts, o.Hosts))
 }

@@ -119,6 +119,10 @@ func (u *poolUse) swap(old, now *hold) {
 		u.rows(old, now)
 		return
 	}
+	if old != nil && old.shared || now != nil && now.shared {
+		u.swapShares(old, now)
+		return
+	}
 	if old != nil {
 		u.held--
 		u.occupied.leave(u.owner, old, len(u.at(old.Device).all()) == 1)
@@ -137,14 +141,52 @@ func (u *poolUse) swap(old, now *hold) {
 	}
 }
 
+// swapShares is swap where shares of a device are held: what they take of counters follows from all holds of the device.
+func (u *poolUse) swapShares(old, now *hold) {
+	device := now
+	if device == nil {
+		device = old
+	}
+	before := u.at(device.Device).counters()
+	if old != nil {
+		u.held--
+		u.occupied.leave(u.owner, old, len(u.at(old.Device).all()) == 1)
+		u.rows(old, nil)
+	}
+	if now != nil {
+		u.held++
+		u.rows(nil, now)
+	}
+	after := u.at(device.Device).counters()
+	for _, counter := range slices.Sorted(maps.Keys(before)) {
+		if _, still := after[counter]; !still {
+			after[counter] = 0
+		}
+	}
+	for _, counter := range slices.Sorted(maps.Keys(after)) {
+		u.draw(int(counter), u.used[counter], inventory.Add(after[counter], -before[counter]))
+	}
+	if now != nil {
+		u.occupied.enter(u.owner, now, len(u.at(now.Device).all()) == 1)
+	}
+}
+
 // draw changes what is used of a counter. The holds on it are already what they will be.
 func (u *poolUse) draw(counter int, from, milli int64) {
 	to := inventory.Add(from, milli)
 	if milli < 0 && from == math.MaxInt64 {
 		// Beyond its limit a sum cannot be undone by subtracting.
 		to = 0
+		greatest := map[string]int64{}
 		for _, h := range u.onCounter[counter].all() {
-			to = inventory.Add(to, h.takes(int32(counter)))
+			if milli := h.takes(int32(counter)); h.shared {
+				greatest[h.Device] = max(greatest[h.Device], milli)
+			} else {
+				to = inventory.Add(to, milli)
+			}
+		}
+		for _, milli := range greatest {
+			to = inventory.Add(to, milli)
 		}
 	}
 	u.used[counter] = to

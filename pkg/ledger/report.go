@@ -12,9 +12,10 @@ type Overdraw struct {
 	Pool inventory.PoolID
 	// CounterSet and Counter that are overdrawn; empty when it is a device without counters that several hold.
 	CounterSet, Counter string
-	// Device that several hold; empty for a counter.
+	// Device that several hold; empty for a counter. Of a device that several may share, Counter is then the capacity of which
+	// they have more than there is.
 	Device string
-	// Milli is by how much the counter is overdrawn, in thousandths of its unit.
+	// Milli is by how much the counter or capacity is overdrawn, in thousandths of its unit.
 	Milli int64
 	// Owners of the holdings involved, sorted.
 	Owners []string
@@ -30,7 +31,16 @@ func (l *Ledger) Overdrawn() []Overdraw {
 			}
 		}
 		twice := func(r *row) {
-			if holds := r.all(); len(holds) > 1 {
+			holds := r.all()
+			if len(holds) > 0 && r.shared() {
+				if d := u.pool.Device(holds[0].Device); d != nil {
+					if name, milli := r.overshared(d); milli > 0 {
+						out = append(out, Overdraw{Pool: u.id, Device: d.Name, Counter: name, Milli: milli, Owners: owners(holds)})
+					}
+				}
+				return
+			}
+			if len(holds) > 1 {
 				out = append(out, Overdraw{Pool: u.id, Device: holds[0].Device, Owners: owners(holds)})
 			}
 		}

@@ -13,12 +13,13 @@ type Trial struct {
 	ledger *Ledger
 	used   map[inventory.PoolID]map[int]int64
 	taken  map[*inventory.Device]bool
+	shares map[*inventory.Device]*shared
 	seats  map[string]map[string]int64
 }
 
 // Try begins a what-if.
 func (l *Ledger) Try() *Trial {
-	return &Trial{ledger: l, used: map[inventory.PoolID]map[int]int64{}, taken: map[*inventory.Device]bool{}, seats: map[string]map[string]int64{}}
+	return &Trial{ledger: l, used: map[inventory.PoolID]map[int]int64{}, taken: map[*inventory.Device]bool{}, shares: map[*inventory.Device]*shared{}, seats: map[string]map[string]int64{}}
 }
 
 // Obstacle is why a device cannot be taken now.
@@ -36,6 +37,10 @@ func (t *Trial) Obstacle(d *inventory.Device) *Obstacle {
 	if !t.free(d) {
 		return &Obstacle{Code: reason.NoFreeSlice, Owners: t.ledger.Holders(d)}
 	}
+	return t.quarantined(d)
+}
+
+func (t *Trial) quarantined(d *inventory.Device) *Obstacle {
 	if u := t.ledger.pool(d.Pool); u != nil && len(u.quarantined) > 0 {
 		var hosts []string
 		for _, h := range d.Hosts {
@@ -51,7 +56,7 @@ func (t *Trial) Obstacle(d *inventory.Device) *Obstacle {
 }
 
 func (t *Trial) free(d *inventory.Device) bool {
-	if t.taken[d] {
+	if t.taken[d] || t.shares[d] != nil {
 		return false
 	}
 	u := t.ledger.pool(d.Pool)
@@ -64,6 +69,12 @@ func (t *Trial) free(d *inventory.Device) bool {
 	if u != nil && (len(u.at(d.Name).all()) > 0 || u.blockedBy(d) != nil) {
 		return false
 	}
+	return t.suffice(d)
+}
+
+// suffice reports whether what is left of the device's counters is enough for it.
+func (t *Trial) suffice(d *inventory.Device) bool {
+	u, p := t.ledger.pool(d.Pool), t.ledger.inv.Pool(d.Pool)
 	for _, c := range d.Charge {
 		i, known := p.CounterIndex(c.CounterSet, c.Counter)
 		if !known {

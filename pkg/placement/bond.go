@@ -76,7 +76,7 @@ func (s *search) seating(p *plan) []seats {
 	blocks := map[int32]int{}
 	if p.size > 1 {
 		for domain, indexes := range o.in {
-			blocks[domain] = len(indexes)
+			blocks[domain] = o.places(indexes)
 		}
 	} else {
 		for host := range o.onHost {
@@ -98,14 +98,15 @@ func (s *search) seating(p *plan) []seats {
 // seatsOn counts, by domain of their leading device, the pods that find all their devices and room on the host.
 func (s *search) seatsOn(host string, p *plan) map[int32]int {
 	fit := map[int32]int{}
-	for _, index := range s.options[p.items[0]].onHost[host] {
-		fit[s.options[p.items[0]].domain[index]]++
+	lead := s.options[p.items[0]]
+	for _, index := range lead.onHost[host] {
+		fit[lead.domain[index]] += lead.copies[index]
 	}
 	room := -1
 	for domain := range fit {
 		fit[domain] /= p.items[0].count
 		for _, it := range p.items[1:] {
-			fit[domain] = min(fit[domain], len(s.options[it].onHost[host])/it.count)
+			fit[domain] = min(fit[domain], s.options[it].places(s.options[it].onHost[host])/it.count)
 		}
 		if fit[domain] > 0 && room < 0 {
 			room = s.world.Ledger.Room(host, p.set.Requests)
@@ -173,7 +174,7 @@ func (s *search) relax(p *plan) {
 		sorted[i] = o.all[from]
 	}
 	o.all = sorted
-	s.index(lead, o)
+	s.index(p, lead, o)
 }
 
 // cover puts the domains of a plan into an order in which the first few have places for all its blocks: the largest, until

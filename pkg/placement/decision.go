@@ -99,4 +99,7 @@ type Device struct {
 	Hosts []string
 	// Charge is what the device consumes.
 	Charge []inventory.Charge
+	// Share is true when the device may be allocated several times at once; Capacity is what this time takes of it.
+	Share    bool
+	Capacity []inventory.Amount
 }

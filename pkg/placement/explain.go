@@ -35,8 +35,8 @@ func (s *search) prepare(p *plan) *reason.Refusal {
 	for _, it := range p.items {
 		o, out := s.narrow(p, it)
 		s.options[it] = o
-		if len(o.all) < p.needed(it) {
-			return tooFew(it, p.needed(it), len(o.all), s.outright(p, out))
+		if o.total < p.needed(it) {
+			return tooFew(it, p.needed(it), o.total, s.outright(p, out))
 		}
 	}
 	return s.checkTogether(p)
@@ -155,6 +155,8 @@ func (g *grouped) text(total int, first bool) string {
 		return fmt.Sprintf("%s %s no room: %s", n, has, shortsText(g.first.shorts))
 	case g.code == reason.DeviceTainted:
 		return fmt.Sprintf("%s %s tainted: %s", n, are(g.n), notesText(g.notes))
+	case g.code == reason.ShapeUnknown:
+		return fmt.Sprintf("%s %s too small: %s", n, are(g.n), notesText(g.notes))
 	case g.code == reason.Unsupported:
 		return fmt.Sprintf("%s cannot be reserved: %s", n, notesText(g.notes))
 	default:

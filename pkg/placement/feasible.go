@@ -42,7 +42,11 @@ func blockedBy(d *inventory.Device, req *gang.Request, set *gang.PodSet, w World
 	if b := badHosts(d, set, w.Inventory); b != nil {
 		return b
 	}
-	if o := trial.Obstacle(d); o != nil {
+	takes, fits := d.Share(req.Capacity)
+	if !fits {
+		return unserved(d, req.Capacity)
+	}
+	if o := obstacle(trial, d, takes); o != nil {
 		b := &blocked{device: d, code: o.Code, owners: o.Owners}
 		for _, h := range o.Hosts {
 			b.notes = append(b.notes, reason.Evidence{Kind: reason.KindHost, Name: h, Code: o.Code, Detail: "may still run a pod that nobody can see"})
@@ -186,6 +190,7 @@ func recheckDevice(set *gang.PodSet, podClaim string, chosen Device, w World, tr
 	if b := blockedBy(d, req, &withoutRoom, w, trial); b != nil {
 		return refuse(reason.SliceLost, "device %s: %s", d.Short(), b.text())
 	}
-	trial.Take(d)
+	takes, _ := d.Share(req.Capacity)
+	take(trial, d, takes)
 	return nil
 }

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -38,7 +39,7 @@ func (s *search) noDomain(p *plan) *reason.Refusal {
 		}
 	} else if simple {
 		r.Message = fmt.Sprintf("%d %s %s free, but not together: no %s has %d (%s)",
-			len(s.options[lead].all), unit, are(len(s.options[lead].all)), noun, needed, strings.Join(have, ", "))
+			s.options[lead].total, unit, are(s.options[lead].total), noun, needed, strings.Join(have, ", "))
 	} else {
 		r.Message = fmt.Sprintf("devices are free, but not together: no %s takes %d %s (%s)", noun, needed, unit, strings.Join(have, ", "))
 	}
@@ -64,6 +65,9 @@ func (it *item) noun() string {
 
 // largest is the domain with the most devices of an item, free or not.
 func (s *search) largest(it *item) (name string, most int) {
+	if it.shares {
+		return "", math.MaxInt // Of shares nobody knows how many there could be.
+	}
 	count := map[inventory.Domain]int{}
 	for _, d := range it.devices {
 		if d.Domain.Known() {
@@ -78,5 +82,7 @@ func (s *search) largest(it *item) (name string, most int) {
 	return name, most
 }
 
-// simple reports whether one device serves each block and nothing else, so that people can count devices.
-func (p *plan) simple() bool { return len(p.items) == 1 && p.items[0].count == 1 }
+// simple reports whether one whole device serves each block and nothing else, so that devices can be counted.
+func (p *plan) simple() bool {
+	return len(p.items) == 1 && p.items[0].count == 1 && !p.items[0].shares && len(p.items[0].req.Capacity) == 0
+}

@@ -35,6 +35,8 @@ type item struct {
 	count          int // devices per claim
 	// devices of the class that have the right span, in order.
 	devices []*inventory.Device
+	// shares is true when some of them may be allocated several times at once.
+	shares bool
 	// bond is how much it matters that they stand in one domain.
 	bond bond
 }
@@ -64,6 +66,7 @@ func planFor(set *gang.PodSet, inv *inventory.Inventory) (*plan, *reason.Refusal
 			if r := it.fixSpan(set, slices); r != nil {
 				return nil, r
 			}
+			it.shares = it.class.Shared(it.span)
 			if it.span > 1 {
 				p.size, p.blocks = it.span, slices
 			}

@@ -111,8 +111,16 @@ func (sh *shelf) cover(d int32, occ *ledger.Occupied) int64 {
 // looks at counters, not at neighbours: three devices may fit a counter two at a time.
 func (sh *shelf) destroyed(chosen []int32, occ *ledger.Occupied, used []int64, count map[string]int) {
 	sh.mark()
+	open := func(d int32) bool { return occ.Short != nil && occ.Short[d] != 0 }
+	whole := chosen[:0]
 	for _, d := range chosen {
-		sh.enter(d)
+		// A device that several may share, and of which somebody has a share, takes nothing more of its pool.
+		if sh.enter(d) && !open(d) {
+			whole = append(whole, d)
+		}
+	}
+	chosen = whole
+	for _, d := range chosen {
 		for _, u := range sh.plan.Uses(int(d)) {
 			sh.taking[u.Counter] = inventory.Add(sh.taking[u.Counter], u.Milli)
 		}

@@ -27,7 +27,7 @@ func (s *search) decision() []PodSet {
 				instance = sl.block*p.size + sl.host
 			}
 			in := &ps.Claims[sl.item.claim].Instances[instance]
-			in.Devices = append(in.Devices, device(sl.item.req.Name, sl.chosen))
+			in.Devices = append(in.Devices, device(sl.item.req, sl.chosen))
 		}
 		for _, sl := range s.slots[from:at] {
 			ps.Domains = appendDomain(ps.Domains, sl.chosen)
@@ -54,11 +54,15 @@ func newClaim(p *plan, claim int) Claim {
 	return c
 }
 
-func device(request string, d *inventory.Device) Device {
-	return Device{
-		Request: request, Pool: d.Pool, Generation: d.Generation, Name: d.Name,
-		Hosts: slices.Clone(d.Hosts), Charge: slices.Clone(d.Charge),
+func device(request *gang.Request, d *inventory.Device) Device {
+	out := Device{
+		Request: request.Name, Pool: d.Pool, Generation: d.Generation, Name: d.Name,
+		Hosts: slices.Clone(d.Hosts), Charge: slices.Clone(d.Charge), Share: d.Shared,
 	}
+	if d.Shared {
+		out.Capacity, _ = d.Share(request.Capacity)
+	}
+	return out
 }
 
 // across reports whether devices with a bond stand in several domains, or outside any.

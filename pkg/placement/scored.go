@@ -63,7 +63,7 @@ func (s *Scored) Place(g gang.Gang, w World) Decision {
 	defer s.mutex.Unlock()
 	s.visit++
 	s.prepare(w)
-	if len(plans) == 1 && len(plans[0].items) == 1 && plans[0].items[0].count == 1 {
+	if len(plans) == 1 && plans[0].simple() {
 		p := plans[0]
 		if d, ok := s.simple(p, w); ok {
 			return d
@@ -275,7 +275,7 @@ func (s *Scored) decide(p *plan, w World, chosen []suitor) Decision {
 	proved := true
 	for i, c := range chosen {
 		d := w.Inventory.Pools()[c.pool].Devices[c.device]
-		instances[i].Devices = []Device{device(it.req.Name, d)}
+		instances[i].Devices = []Device{device(it.req, d)}
 		ps.Hosts = append(ps.Hosts, d.Hosts...)
 		ps.Domains = appendDomain(ps.Domains, d)
 	}
@@ -305,7 +305,10 @@ func (s *Scored) order(devices []*inventory.Device, w World) {
 			occupied[pool] = occ
 		}
 		sh.begin(&occ)
-		loss[d] = sh.loss(int32(at), &occ)
+		if loss[d] = sh.loss(int32(at), &occ); d.Shared {
+			// Others may stand in it although a share is free.
+			loss[d] = sh.together([]int32{int32(at)}, &occ)
+		}
 		if domain := w.Inventory.State(pool).DomainOf(int32(at)); domain >= 0 {
 			loss[d] = inventory.Add(loss[d], s.worths(w)[domain])
 		}

@@ -111,7 +111,11 @@ func (s *search) fill(i int) bool {
 	o := s.options[sl.item]
 	from := 0
 	if sl.previous >= 0 {
-		from = s.slots[sl.previous].index + 1
+		from = s.slots[sl.previous].index
+		// Another pod may take another share of the same device, but one request of one claim takes no two.
+		if !sl.leads || !o.all[from].Shared {
+			from++
+		}
 	}
 	if sl.leads {
 		if s.bound(sl.item) {
@@ -141,7 +145,7 @@ func (s *search) leadFrom(i, from int) bool {
 	o := s.options[sl.item]
 	for index := from; index < len(o.all) && !s.exhausted; index++ {
 		// Every later block needs a device of its own behind this one.
-		if len(o.all)-index < sl.plan.blocks-sl.block {
+		if !sl.item.shares && len(o.all)-index < sl.plan.blocks-sl.block {
 			return false
 		}
 		if s.tryLeader(i, index) {
@@ -163,7 +167,7 @@ func (s *search) leadIn(i, from int) bool {
 		list := o.in[d.domain]
 		first, _ := slices.BinarySearch(list, from)
 		for at := first; at < len(list) && !s.exhausted; at++ {
-			if len(list)-at < sl.plan.blocks-sl.block {
+			if !sl.item.shares && len(list)-at < sl.plan.blocks-sl.block {
 				break
 			}
 			if s.tryLeader(i, list[at]) {
@@ -202,16 +206,17 @@ func (s *search) tryDevice(i, index int) bool {
 		return false
 	}
 	sl := &s.slots[i]
-	d := s.options[sl.item].all[index]
-	if s.trial.Obstacle(d) != nil || !s.join(sl, index) {
+	o := s.options[sl.item]
+	d := o.all[index]
+	if obstacle(s.trial, d, o.takes[index]) != nil || !s.join(sl, index) {
 		return false
 	}
-	s.trial.Take(d)
+	take(s.trial, d, o.takes[index])
 	sl.chosen, sl.index = d, index
 	if s.fill(i + 1) {
 		return true
 	}
-	s.trial.Drop(d)
+	drop(s.trial, d, o.takes[index])
 	s.part(sl, index)
 	sl.chosen = nil
 	return false

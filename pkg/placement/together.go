@@ -26,7 +26,7 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 	for _, host := range s.world.Inventory.Hosts() {
 		fit := -1
 		for _, it := range p.items {
-			have := len(s.options[it].onHost[host]) / it.count
+			have := s.options[it].places(s.options[it].onHost[host]) / it.count
 			if fit < 0 || have < fit {
 				fit = have
 			}
@@ -112,7 +112,7 @@ func (s *search) notTogether() *reason.Refusal {
 			prefix = "pod set " + p.set.Name + " "
 		}
 		for _, it := range p.items {
-			need := fmt.Sprintf("%sneeds %d of %d free %s", prefix, p.needed(it), len(s.options[it].all), it.class.Name)
+			need := fmt.Sprintf("%sneeds %d of %d free %s", prefix, p.needed(it), s.options[it].total, it.class.Name)
 			if it.bond == required {
 				need += " in one " + it.noun()
 			}

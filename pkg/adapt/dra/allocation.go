@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/berth-dev/berth/pkg/placement"
@@ -21,9 +22,9 @@ const grace = 30 * time.Second
 
 // Allocation builds the AllocationResult of one ResourceClaim for chosen devices, as kube-scheduler would have written
 // it, but with grace, and with the time that the scheduler would add later: it could not do so on a claim that is
-// already allocated. A test compares the result with that of the scheduler's allocator. It fails when a device is not published at the
+// already allocated. claim is the UID of the ResourceClaim, which names its shares of shared devices. A test compares the result with that of the scheduler's allocator. It fails when a device is not published at the
 // generation that it was chosen from, or a request or class is gone.
-func Allocation(spec *resourcev1.ResourceClaimSpec, in placement.Instance, s *snapshot.Snapshot, at metav1.Time) (*resourcev1.AllocationResult, error) {
+func Allocation(spec *resourcev1.ResourceClaimSpec, claim types.UID, in placement.Instance, s *snapshot.Snapshot, at metav1.Time) (*resourcev1.AllocationResult, error) {
 	out := &resourcev1.AllocationResult{AllocationTimestamp: &at}
 	var nodes []nodeChoice
 	for _, d := range in.Devices {
@@ -35,12 +36,22 @@ func Allocation(spec *resourcev1.ResourceClaimSpec, in placement.Instance, s *sn
 		if i < 0 || spec.Devices.Requests[i].Exactly == nil {
 			return nil, fmt.Errorf("the claim has no request %q for exactly one class", d.Request)
 		}
-		out.Devices.Results = append(out.Devices.Results, resourcev1.DeviceRequestAllocationResult{
+		result := resourcev1.DeviceRequestAllocationResult{
 			Request: d.Request, Driver: d.Pool.Driver, Pool: d.Pool.Name, Device: d.Name,
 			Tolerations:              withGrace(spec.Devices.Requests[i].Exactly.Tolerations),
 			BindingConditions:        device.BindingConditions,
 			BindingFailureConditions: device.BindingFailureConditions,
-		})
+		}
+		if shared := ptr.Deref(device.AllowMultipleAllocations, false); shared != d.Share {
+			return nil, fmt.Errorf("whether device %s/%s may be allocated several times at once has changed", d.Pool, d.Name)
+		} else if shared {
+			var err error
+			if result.ConsumedCapacity, err = consumed(spec.Devices.Requests[i].Exactly.Capacity, device, d.Capacity); err != nil {
+				return nil, err
+			}
+			result.ShareID = shareID(claim, d.Request, d.Pool.Driver, d.Pool.Name, d.Name)
+		}
+		out.Devices.Results = append(out.Devices.Results, result)
 		nodes = append(nodes, choiceOf(slice, device, d.Hosts))
 	}
 	if len(out.Devices.Results) == 0 {

@@ -104,7 +104,7 @@ func TestAllocationIsTheSchedulers(t *testing.T) {
 				}
 				r.Tolerations = append(r.Tolerations, resourcev1.DeviceToleration{Operator: "Exists", Effect: "NoExecute", TolerationSeconds: ptr(int64(30))})
 			}
-			got, err := dra.Allocation(test.spec, in, s, at)
+			got, err := dra.Allocation(test.spec, "claim", in, s, at)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,7 @@ func TestAllocationFails(t *testing.T) {
 		"DeviceClass z does not exist any more":                                {"z", other(func(*placement.Device) {})},
 		"no device was chosen":                                                 {"a", placement.Instance{}},
 	} {
-		if _, err := dra.Allocation(dratest.Request(test.class, 1), test.in, s, metav1.Now()); err == nil || err.Error() != want {
+		if _, err := dra.Allocation(dratest.Request(test.class, 1), "claim", test.in, s, metav1.Now()); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -150,7 +150,7 @@ func TestAllocationLeavesAFullListOfTolerationsAlone(t *testing.T) {
 		spec.Devices.Requests[0].Exactly.Tolerations = append(spec.Devices.Requests[0].Exactly.Tolerations,
 			resourcev1.DeviceToleration{Key: fmt.Sprint("k", i), Operator: resourcev1.DeviceTolerationOpExists, Effect: resourcev1.DeviceTaintEffectNoSchedule})
 	}
-	got, err := dra.Allocation(spec, placement.Instance{Devices: []placement.Device{{Request: "r", Pool: poolP, Generation: 1, Name: "d"}}}, s, metav1.Now())
+	got, err := dra.Allocation(spec, "claim", placement.Instance{Devices: []placement.Device{{Request: "r", Pool: poolP, Generation: 1, Name: "d"}}}, s, metav1.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,17 +73,19 @@ func request(r *resourcev1.DeviceRequest, podClaim string) (gang.Request, *reaso
 		field = "adminAccess"
 	case len(e.Selectors) > 0:
 		field = "selectors"
-	case e.Capacity != nil:
-		field = "capacity"
 	case len(e.DerivedAttributes) > 0:
 		field = "derivedAttributes"
 	}
 	if field != "" {
 		return gang.Request{}, notFor(podClaim, field+" in request "+r.Name, e.DeviceClassName)
 	}
+	capacity, uncounted := asked(e.Capacity)
+	if uncounted != "" {
+		return gang.Request{}, unsupported(podClaim, "request %s asks for %s, which cannot be counted", r.Name, uncounted)
+	}
 	// The API server defaults an absent count to 1; a template from a file may lack it, and a negative one stays for
 	// the placer to refuse.
-	out := gang.Request{Name: r.Name, Class: e.DeviceClassName, Count: int(min(e.Count, 1<<20))}
+	out := gang.Request{Name: r.Name, Class: e.DeviceClassName, Count: int(min(e.Count, 1<<20)), Capacity: capacity}
 	if e.AllocationMode == "" && e.Count == 0 {
 		out.Count = 1
 	}

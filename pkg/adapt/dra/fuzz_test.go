@@ -121,7 +121,7 @@ func FuzzClaims(f *testing.F) {
 			}
 			for _, r := range claim.Requests {
 				device := view.Inventory.Device(inventory.PoolID{Driver: fuzztest.Slices, Name: "pod-a"}, "four-0")
-				result, err := Allocation(spec, placement.Instance{Devices: []placement.Device{{
+				result, err := Allocation(spec, "claim", placement.Instance{Devices: []placement.Device{{
 					Request: r.Name, Pool: device.Pool, Name: device.Name, Generation: 1, Hosts: device.Hosts,
 				}}}, site, metav1.Now())
 				if (result == nil || len(result.Devices.Results) != 1) && err == nil {

@@ -2,6 +2,7 @@ package dra
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -63,9 +64,30 @@ func OfReservation(r *berth.GangReservation) []ledger.Holding {
 	for _, ps := range r.Spec.PodSets {
 		for _, c := range ps.Claims {
 			for i := range c.Devices {
-				out = append(out, recorded(r.Namespace+"/"+r.Name, string(r.UID), &c.Devices[i]))
+				out = append(out, Recorded(r.Namespace+"/"+r.Name, string(r.UID), c.Prefix, &c.Devices[i]))
 			}
 		}
+	}
+	return out
+}
+
+// Recorded is a device that a reservation holds, under the owner's name, for claims that are named after the prefix.
+func Recorded(owner, uid, prefix string, d *berth.ReservedDevice) ledger.Holding {
+	h := recorded(owner, uid, d)
+	if d.Share {
+		h.Share = share(fmt.Sprintf("%s-%d", prefix, d.Instance), d.Request)
+	}
+	return h
+}
+
+// share names what one request of one claim has of a shared device. It has no more than one share of it.
+func share(claim, request string) string { return claim + " " + request }
+
+// Amounts reads what a share takes.
+func Amounts(capacity []berth.CapacityShare) []inventory.Amount {
+	var out []inventory.Amount
+	for _, c := range capacity {
+		out = append(out, inventory.Amount{Name: c.Name, Milli: c.Milli})
 	}
 	return out
 }
@@ -73,6 +95,7 @@ func OfReservation(r *berth.GangReservation) []ledger.Holding {
 func recorded(owner, uid string, d *berth.ReservedDevice) ledger.Holding {
 	h := ledger.Holding{
 		Owner: owner, Reservation: uid, Pool: inventory.PoolID{Driver: d.Driver, Name: d.Pool}, Device: d.Device, Hosts: d.Hosts,
+		Capacity: Amounts(d.Capacity),
 	}
 	for _, c := range d.Charge {
 		h.Charge = append(h.Charge, inventory.Charge{CounterSet: c.CounterSet, Counter: c.Counter, Milli: c.Milli})
@@ -100,9 +123,12 @@ func (v *View) OfClaim(c *resourcev1.ResourceClaim) (holdings []ledger.Holding, 
 		}
 		h := ledger.Holding{Owner: owner, Reservation: uid, Pool: pool, Device: r.Device}
 		for i := range record {
-			if d := &record[i]; uid != "" && d.Driver == r.Driver && d.Pool == r.Pool && d.Device == r.Device {
+			if d := &record[i]; uid != "" && d.Driver == r.Driver && d.Pool == r.Pool && d.Device == r.Device && d.Request == r.Request {
 				h = recorded(owner, uid, d)
 			}
+		}
+		if r.ShareID != nil {
+			h.Share, h.Capacity = share(c.Name, r.Request), taken(r.ConsumedCapacity)
 		}
 		if len(h.Hosts) == 0 {
 			h.Hosts, located = v.hostsOf(c.Status.Allocation), true

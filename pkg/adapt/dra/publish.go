@@ -54,7 +54,12 @@ func publishedDevice(d *resourcev1.Device, at place, taints map[string][]invento
 	out := inventory.PublishedDevice{Device: inventory.Device{
 		Name: d.Name, Hosts: at.hosts, ByLabel: at.byLabel, Attributes: attributes(d),
 	}}
-	if why := unusable(d, at); why != "" {
+	capacity, problem := capacities(d)
+	out.Shared = ptr.Deref(d.AllowMultipleAllocations, false)
+	if problem == "" {
+		out.Capacity = capacity
+	}
+	if why := unusable(d, at, problem); why != "" {
 		out.Unusable = &reason.Evidence{Kind: "device", Name: d.Name, Code: reason.Unsupported, Detail: why}
 	}
 	for _, t := range d.Taints {
@@ -71,15 +76,21 @@ func publishedDevice(d *resourcev1.Device, at place, taints map[string][]invento
 	return out
 }
 
-// unusable names features of a device that a reservation cannot keep its promise with.
-func unusable(d *resourcev1.Device, at place) string {
+// unusable names features of a device that a reservation cannot keep its promise with. capacity is what is wrong with its
+// capacities, which matters only where shares take of them.
+func unusable(d *resourcev1.Device, at place, capacity string) string {
+	shared := ptr.Deref(d.AllowMultipleAllocations, false)
 	switch {
 	case at.problem != "":
 		return "its node selector cannot be read: " + at.problem
 	case at.everywhere:
 		return "every node reaches it, so it does not say where a gang would stand"
-	case ptr.Deref(d.AllowMultipleAllocations, false):
-		return "it may be allocated several times at once"
+	case shared && len(at.hosts) > 1:
+		return "it spans several hosts and may be allocated several times at once"
+	case shared && capacity != "":
+		return capacity
+	case len(d.NodeAllocatableResources) > 0:
+		return "it takes resources of its node, which only kube-scheduler counts"
 	case ptr.Deref(d.BindsToNode, false) && len(at.hosts) > 1:
 		return "it spans several hosts but binds to the first node that uses it"
 	}

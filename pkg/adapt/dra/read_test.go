@@ -47,8 +47,10 @@ func TestHostsOfDevices(t *testing.T) { // Scenarios 26 and 28.
 	named.NodeName = ptr("node-10")
 	everywhere := dratest.NewDevice("d", "x")
 	everywhere.AllNodes = ptr(true)
-	shared := dratest.NewDevice("d", "x").On("node-1")
-	shared.AllowMultipleAllocations = ptr(true)
+	shared := dratest.NewDevice("d", "x").On("node-1").Shared()
+	sharedByMany := dratest.NewDevice("d", "x").On("node-1", "node-2").Shared()
+	takesNode := dratest.NewDevice("d", "x").On("node-1")
+	takesNode.NodeAllocatableResources = map[corev1.ResourceName]resourcev1.NodeAllocatableResource{"cpu": {}}
 	binds := dratest.NewDevice("d", "x").On("node-1", "node-2")
 	binds.BindsToNode = ptr(true)
 	tests := map[string]struct {
@@ -67,7 +69,9 @@ func TestHostsOfDevices(t *testing.T) { // Scenarios 26 and 28.
 		"matches nothing":             {dratest.NewDevice("d", "x").Matching(in("rack", "In", "z")), nil, true, ""},
 		"bad operator":                {dratest.NewDevice("d", "x").Matching(in("rack", "Like", "z")), nil, true, "its node selector cannot be read"},
 		"every node":                  {everywhere, nil, false, "every node reaches it, so it does not say where a gang would stand"},
-		"shared":                      {shared, []string{"node-1"}, false, "it may be allocated several times at once"},
+		"shared":                      {shared, []string{"node-1"}, false, ""},
+		"shared by many hosts":        {sharedByMany, []string{"node-1", "node-2"}, false, "it spans several hosts and may be allocated several times at once"},
+		"takes of its node":           {takesNode, []string{"node-1"}, false, "it takes resources of its node, which only kube-scheduler counts"},
 		"binds to one of many":        {binds, []string{"node-1", "node-2"}, false, "it spans several hosts but binds to the first node that uses it"},
 		"nowhere":                     {dratest.NewDevice("d", "x"), nil, false, ""},
 	}
@@ -280,7 +284,9 @@ func TestClaim(t *testing.T) {
 		"all":         {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.AllocationMode = resourcev1.DeviceAllocationModeAll })), true, "Unsupported: claim c: allocationMode All in request r is not supported for devices that Berth manages (tpu)"},
 		"adminAccess": {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.AdminAccess = ptr(true) })), true, "Unsupported: claim c: adminAccess in request r is not supported for devices that Berth manages (tpu)"},
 		"selectors":   {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Selectors = make([]resourcev1.DeviceSelector, 1) })), true, "Unsupported: claim c: selectors in request r is not supported for devices that Berth manages (tpu)"},
-		"capacity":    {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = &resourcev1.CapacityRequirements{} })), true, "Unsupported: claim c: capacity in request r is not supported for devices that Berth manages (tpu)"},
+		"capacity":    {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = needs("memory", "4Gi") })), true, ""},
+		"fraction":    {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = needs("memory", "1u") })), true, "Unsupported: claim c: request r asks for 1u of capacity memory, which cannot be counted"},
+		"negative":    {with("tpu", exactly(func(e *resourcev1.ExactDeviceRequest) { e.Capacity = needs("memory", "-1") })), true, "Unsupported: claim c: request r asks for -1 of capacity memory, which cannot be counted"},
 		"constraints": {with("tpu", func(s *resourcev1.ResourceClaimSpec) { s.Devices.Constraints = make([]resourcev1.DeviceConstraint, 1) }), true, "Unsupported: claim c: devices.constraints is not supported for devices that Berth manages (tpu)"},
 		"config": {with("tpu", func(s *resourcev1.ResourceClaimSpec) {
 			s.Devices.Config = make([]resourcev1.DeviceClaimConfiguration, 1)
@@ -310,6 +316,10 @@ func TestClaim(t *testing.T) {
 	if r := c.Requests[0]; c.PodClaim != "c" || r.Count != 2 || r.Class != "tpu" || len(r.Tolerations) != 1 || !r.Tolerations[0].Exists {
 		t.Errorf("%+v", c)
 	}
+}
+
+func needs(name resourcev1.QualifiedName, value string) *resourcev1.CapacityRequirements {
+	return &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{name: resource.MustParse(value)}}
 }
 
 func TestHoldings(t *testing.T) { // Scenario 30.

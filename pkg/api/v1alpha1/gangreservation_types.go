@@ -213,11 +213,31 @@ type ReservedDevice struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Charge []CounterCharge `json:"charge,omitempty"`
+	// share is true when the device may be allocated several times at once, and this is one of them.
+	// +optional
+	Share bool `json:"share,omitempty"`
+	// capacity is what the share takes of the device's capacities.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Capacity []CapacityShare `json:"capacity,omitempty"`
 	// hosts are the names of the nodes that the device spans, in rank order.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
 	Hosts []string `json:"hosts,omitempty"`
+}
+
+// CapacityShare is what a share takes of one capacity of its device.
+type CapacityShare struct {
+	// name of the capacity as the driver publishes it.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Name string `json:"name"`
+	// milli is the amount in thousandths of the capacity's unit.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Milli int64 `json:"milli"`
 }
 
 // CounterCharge is the consumption of one counter.

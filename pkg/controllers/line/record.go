@@ -64,6 +64,7 @@ func claim(reservation, podSet string, c placement.Claim) berth.ReservedClaim {
 			rc.Devices = append(rc.Devices, berth.ReservedDevice{
 				Instance: int32(i), Request: d.Request, Driver: d.Pool.Driver, Pool: d.Pool.Name,
 				Generation: d.Generation, Device: d.Name, Hosts: d.Hosts, Charge: charges(d.Charge),
+				Share: d.Share, Capacity: capacity(d.Capacity),
 			})
 		}
 	}
@@ -74,6 +75,14 @@ func charges(in []inventory.Charge) []berth.CounterCharge {
 	out := make([]berth.CounterCharge, 0, len(in))
 	for _, c := range in {
 		out = append(out, berth.CounterCharge{CounterSet: c.CounterSet, Counter: c.Counter, Milli: c.Milli})
+	}
+	return out
+}
+
+func capacity(in []inventory.Amount) []berth.CapacityShare {
+	var out []berth.CapacityShare
+	for _, a := range in {
+		out = append(out, berth.CapacityShare{Name: a.Name, Milli: a.Milli})
 	}
 	return out
 }

@@ -108,7 +108,7 @@ func (r *reconciler) allocate(ctx context.Context, g *gathered, names []string) 
 			continue
 		}
 		claim := g.claims[p.name].DeepCopy()
-		allocation, err := dra.Allocation(&claim.Spec, instance(p), s, metav1.NewTime(r.Now()))
+		allocation, err := dra.Allocation(&claim.Spec, claim.UID, instance(p), s, metav1.NewTime(r.Now()))
 		if err != nil {
 			return r.release(ctx, g, &reason.Refusal{Code: reason.Contended, Message: err.Error()})
 		}
@@ -132,7 +132,7 @@ func instance(p promised) placement.Instance {
 	for _, d := range p.devices {
 		in.Devices = append(in.Devices, placement.Device{
 			Request: d.Request, Pool: inventory.PoolID{Driver: d.Driver, Name: d.Pool},
-			Generation: d.Generation, Name: d.Device, Hosts: d.Hosts,
+			Generation: d.Generation, Name: d.Device, Hosts: d.Hosts, Share: d.Share, Capacity: dra.Amounts(d.Capacity),
 		})
 	}
 	return in

@@ -112,6 +112,22 @@ func (d Device) Consumes(set, value string, names ...string) Device {
 	return d
 }
 
+// Shared lets it be allocated several times at once.
+func (d Device) Shared() Device {
+	shared := true
+	d.AllowMultipleAllocations = &shared
+	return d
+}
+
+// Has gives it a capacity, with the policy that its shares must keep; nil for any amount.
+func (d Device) Has(name resourcev1.QualifiedName, value string, policy *resourcev1.CapacityRequestPolicy) Device {
+	if d.Capacity == nil {
+		d.Capacity = map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{}
+	}
+	d.Capacity[name] = resourcev1.DeviceCapacity{Value: resource.MustParse(value), RequestPolicy: policy}
+	return d
+}
+
 // Taint adds a device taint with the effect NoSchedule.
 func (d Device) Taint(key, value string) Device {
 	d.Taints = append(d.Taints, resourcev1.DeviceTaint{Key: key, Value: value, Effect: resourcev1.DeviceTaintEffectNoSchedule})

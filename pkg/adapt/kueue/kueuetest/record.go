@@ -27,7 +27,10 @@ func recorded(name string, c placement.Claim) berth.ReservedClaim {
 	for i, instance := range c.Instances {
 		for _, d := range instance.Devices {
 			device := berth.ReservedDevice{
-				Instance: int32(i), Request: d.Request, Driver: d.Pool.Driver, Pool: d.Pool.Name, Generation: d.Generation, Device: d.Name, Hosts: d.Hosts,
+				Instance: int32(i), Request: d.Request, Driver: d.Pool.Driver, Pool: d.Pool.Name, Generation: d.Generation, Device: d.Name, Hosts: d.Hosts, Share: d.Share,
+			}
+			for _, a := range d.Capacity {
+				device.Capacity = append(device.Capacity, berth.CapacityShare{Name: a.Name, Milli: a.Milli})
 			}
 			for _, charge := range d.Charge {
 				device.Charge = append(device.Charge, berth.CounterCharge{CounterSet: charge.CounterSet, Counter: charge.Counter, Milli: charge.Milli})
