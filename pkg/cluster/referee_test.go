@@ -50,6 +50,8 @@ func (l classLister) Get(name string) (*resourcev1.DeviceClass, error) {
 func newReferee(s *snapshot.Snapshot) *referee {
 	r := &referee{classes: s.DeviceClasses, cel: cel.NewCache(1000, cel.Features{EnableConsumableCapacity: true})}
 	r.state.AllocatedDevices = sets.New[structured.DeviceID]()
+	r.state.AllocatedSharedDeviceIDs = sets.New[structured.SharedDeviceID]()
+	r.state.AggregatedCapacity = structured.NewConsumedCapacityCollection()
 	for _, sl := range s.ResourceSlices {
 		sl = sl.DeepCopy()
 		for i := range sl.Spec.Devices {
@@ -63,7 +65,15 @@ func newReferee(s *snapshot.Snapshot) *referee {
 	}
 	for _, c := range s.ResourceClaims {
 		for _, d := range c.Status.Allocation.Devices.Results {
-			r.state.AllocatedDevices.Insert(structured.MakeDeviceID(d.Driver, d.Pool, d.Device))
+			id := structured.MakeDeviceID(d.Driver, d.Pool, d.Device)
+			if d.ShareID == nil {
+				r.state.AllocatedDevices.Insert(id)
+				continue
+			}
+			r.state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, d.ShareID))
+			if d.ConsumedCapacity != nil {
+				r.state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, d.ConsumedCapacity))
+			}
 		}
 	}
 	return r
@@ -73,7 +83,7 @@ func newReferee(s *snapshot.Snapshot) *referee {
 func (r *referee) allocate(t *testing.T, device *inventory.Device, spec *resourcev1.ResourceClaimSpec, node *corev1.Node) *resourcev1.AllocationResult {
 	t.Helper()
 	a, err := structured.NewAllocator(context.Background(), structured.Features{
-		PartitionableDevices: true, DeviceTaints: true, AdminAccess: true, PrioritizedList: true, ConsumableCapacity: true, DeviceBindingAndStatus: true,
+		PartitionableDevices: true, DeviceTaints: true, AdminAccess: true, PrioritizedList: true, ConsumableCapacity: true, FractionalCapacityRange: true, DeviceBindingAndStatus: true,
 	}, r.state, r.classes, r.slices, r.cel)
 	if err != nil {
 		t.Fatal(err)

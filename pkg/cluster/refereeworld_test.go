@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
@@ -45,7 +46,7 @@ func anyHardware(rng *rand.Rand) *snapshot.Snapshot {
 	}
 	for i := range 1 + rng.IntN(3) {
 		b := &poolBuilder{rng: rng, name: fmt.Sprint("pool-", i), hosts: names}
-		[]func(){b.windows, b.partitions, b.nodeLocal, b.byLabel}[rng.IntN(4)]()
+		[]func(){b.windows, b.partitions, b.nodeLocal, b.byLabel, b.shared}[rng.IntN(5)]()
 		s.ResourceSlices = append(s.ResourceSlices, b.publish()...)
 	}
 	if len(s.Nodes) > 0 && rng.IntN(6) == 0 {
@@ -139,6 +140,73 @@ func (b *poolBuilder) byLabel() {
 	b.devices = append(b.devices, devices)
 }
 
+// shared are devices of a node that may be allocated several times at once, some of them parts of one counter, beside one
+// that may not.
+func (b *poolBuilder) shared() {
+	node := b.hosts[b.rng.IntN(len(b.hosts))]
+	counted := b.rng.IntN(2) == 0
+	if counted {
+		b.counters = append(b.counters, b.slice("counters").Counters("gpu", "8", "memory").Node(node))
+	}
+	devices := b.slice("devices").Node(node)
+	for i := range 2 + b.rng.IntN(3) {
+		d := b.device(i).Has("memory", "16Gi", nil)
+		if counted {
+			d = d.Consumes("gpu", fmt.Sprint(2+b.rng.IntN(4)), "memory")
+		}
+		if b.rng.IntN(4) > 0 {
+			d = d.Shared().Has("memory", "16Gi", b.policy("4Gi", "12Gi", "2Gi", "6Gi")).Has("cores", "8", b.policy("1", "6", "2", "3"))
+			if b.rng.IntN(8) == 0 {
+				d.Capacity = nil // Then shares take nothing, and there is no end to them.
+			}
+		}
+		devices = devices.Device(d)
+	}
+	b.devices = append(b.devices, devices)
+}
+
+// policy is one of the kinds there are.
+func (b *poolBuilder) policy(low, high, step, other string) *resourcev1.CapacityRequestPolicy {
+	q := func(s string) *resource.Quantity { return ptr(resource.MustParse(s)) }
+	p := &resourcev1.CapacityRequestPolicy{Default: q(low)}
+	switch b.rng.IntN(6) {
+	case 0:
+		return nil
+	case 1:
+	case 2:
+		p.ValidRange = &resourcev1.CapacityRequestPolicyRange{Min: q(low)}
+	case 3:
+		p.ValidRange = &resourcev1.CapacityRequestPolicyRange{Min: q(low), Max: q(high)}
+	case 4:
+		p.ValidRange = &resourcev1.CapacityRequestPolicyRange{Min: q(low), Step: q(step)}
+	case 5:
+		p.ValidValues = []resource.Quantity{*q(low), *q(other), *q(high)}
+	}
+	return p
+}
+
+// anyRequest is for one device, at times with what it needs of the device's capacities.
+func anyRequest(rng *rand.Rand) *resourcev1.ResourceClaimSpec {
+	spec := dratest.Request("all", 1)
+	if rng.IntN(2) == 0 {
+		spec.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "borne", Operator: resourcev1.DeviceTolerationOpExists}}
+	}
+	if rng.IntN(2) == 0 {
+		asks := map[resourcev1.QualifiedName]resource.Quantity{}
+		if rng.IntN(2) == 0 {
+			asks["memory"] = resource.MustParse([]string{"1Gi", "5Gi", "6144Mi", "7Gi", "12Gi", "13Gi", "20Gi"}[rng.IntN(7)])
+		}
+		if rng.IntN(2) == 0 {
+			asks["cores"] = resource.MustParse([]string{"1", "1500m", "2", "3", "3500m", "5", "7"}[rng.IntN(7)])
+		}
+		if rng.IntN(8) == 0 {
+			asks["unknown"] = resource.MustParse("1")
+		}
+		spec.Devices.Requests[0].Exactly.Capacity = &resourcev1.CapacityRequirements{Requests: asks}
+	}
+	return spec
+}
+
 // publish puts the slices together and, at times, spoils them.
 func (b *poolBuilder) publish() []*resourcev1.ResourceSlice {
 	all := slices.Concat(b.counters, b.devices)
@@ -188,13 +256,16 @@ func occupyAtRandom(t *testing.T, rng *rand.Rand, s *snapshot.Snapshot) {
 		}
 		d := all[rng.IntN(len(all))]
 		claim := dratest.Claim("x", fmt.Sprint("c", i), dratest.Result(d.Pool.Driver, d.Pool.Name, d.Name))
+		got := newReferee(s).pinned(t, d, anyRequest(rng), nodesOf(s))
 		if rng.IntN(8) == 0 {
 			claim.Status.Allocation.Devices.Results[0].Device = "gone"
 			if rng.IntN(2) == 0 {
 				claim.Status.Allocation.NodeSelector = dratest.NewDevice("", "").On(d.Hosts...).NodeSelector
 			}
-		} else if newReferee(s).pinned(t, d, dratest.Request("all", 1), nodesOf(s)) == nil {
+		} else if got == nil {
 			continue
+		} else {
+			claim.Status.Allocation.Devices.Results = got.Devices.Results
 		}
 		s.ResourceClaims = append(s.ResourceClaims, claim)
 	}
@@ -228,16 +299,13 @@ func TestFeasibleIsWhatTheSchedulerAllocates(t *testing.T) {
 	if testing.Short() {
 		seeds = 300
 	}
-	free, taken, rules := 0, 0, map[string]int{}
+	free, taken, shares, more, rules := 0, 0, 0, 0, map[string]int{}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		s := anyHardware(rng)
 		occupyAtRandom(t, rng, s)
 		w, ref, nodes := cluster.New().World(s), newReferee(s), nodesOf(s)
-		spec := dratest.Request("all", 1)
-		if rng.IntN(2) == 0 {
-			spec.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "borne", Operator: resourcev1.DeviceTolerationOpExists}}
-		}
+		spec := anyRequest(rng)
 		claim, _, refusal := dra.Claim(spec, "tpu", w.Inventory)
 		if refusal != nil {
 			t.Fatal(refusal)
@@ -266,12 +334,21 @@ func TestFeasibleIsWhatTheSchedulerAllocates(t *testing.T) {
 					taken++
 				default:
 					free++
+					if d.Shared {
+						shares++
+						if !w.Ledger.Free(d) {
+							more++
+						}
+					}
 					sameAllocation(t, where, s, d, spec, want)
 				}
 			}
 		}
 	}
-	t.Logf("%d free, %d taken, %v", free, taken, rules)
+	t.Logf("%d free, %d of them shares and %d not the first ones, %d taken, %v", free, shares, more, taken, rules)
+	if shares < int(seeds)/10 || more < int(seeds)/50 {
+		t.Errorf("only %d shares, of which %d are not the first ones", shares, more)
+	}
 	for _, r := range []string{vanishedDevices, upwardTaints, missingHosts, roomOnHosts, malformedPools} {
 		if seeds == 2000 && rules[r] < 20 {
 			t.Errorf("%q mattered %d times only", r, rules[r])
@@ -307,18 +384,34 @@ func feasible(w placement.World, d *inventory.Device, claim gang.Claim) *reason.
 // sameAllocation compares what Berth would write with what the scheduler would, but for time and tolerations.
 func sameAllocation(t *testing.T, where string, s *snapshot.Snapshot, d *inventory.Device, spec *resourcev1.ResourceClaimSpec, want *resourcev1.AllocationResult) {
 	t.Helper()
-	got, err := dra.Allocation(spec, "claim", placement.Instance{Devices: []placement.Device{{
-		Request: "r", Pool: d.Pool, Generation: d.Generation, Name: d.Name, Hosts: d.Hosts,
-	}}}, s, metav1.Now())
+	chosen := placement.Device{Request: "r", Pool: d.Pool, Generation: d.Generation, Name: d.Name, Hosts: d.Hosts, Share: d.Shared}
+	if claim, _, _ := dra.Claim(spec, "tpu", cluster.New().World(s).Inventory); d.Shared {
+		chosen.Capacity, _ = d.Share(claim.Requests[0].Capacity)
+	}
+	got, err := dra.Allocation(spec, "claim", placement.Instance{Devices: []placement.Device{chosen}}, s, metav1.Now())
 	if err != nil {
 		t.Fatalf("%s: %v", where, err)
 	}
 	want = want.DeepCopy()
 	want.AllocationTimestamp = got.AllocationTimestamp
 	for i := range want.Devices.Results {
-		want.Devices.Results[i].Tolerations, got.Devices.Results[i].Tolerations = nil, nil
+		w, g := &want.Devices.Results[i], &got.Devices.Results[i]
+		w.Tolerations, g.Tolerations = nil, nil
+		if (w.ShareID == nil) != (g.ShareID == nil) || fmt.Sprint(written(w)) != fmt.Sprint(written(g)) {
+			t.Fatalf("%s: share %v of %v, the scheduler writes share %v of %v", where, g.ShareID, written(g), w.ShareID, written(w))
+		}
+		w.ShareID, g.ShareID = nil, nil // It is a random number.
 	}
 	if diff := compare(want, got); diff != "" {
 		t.Fatalf("%s: allocation differs from the scheduler's (-want +got):\n%s", where, diff)
 	}
+}
+
+// written is what a result consumes, letter by letter.
+func written(r *resourcev1.DeviceRequestAllocationResult) map[resourcev1.QualifiedName]string {
+	out := map[resourcev1.QualifiedName]string{}
+	for name, q := range r.ConsumedCapacity {
+		out[name] = q.String()
+	}
+	return out
 }
