@@ -61,6 +61,10 @@ func tooFew(it *item, needed, free int, out []*blocked) *reason.Refusal {
 		r.Message = clamp(head(it.class.Name, needed, free) + ": " + strings.Join(texts, "; "))
 		return r
 	}
+	if it.shares {
+		r.Message = fmt.Sprintf("%d %s are needed and only %d %s free, counting shares", needed, it.class.Name, free, are(free))
+		return r
+	}
 	r.Message = fmt.Sprintf("%d %s are needed and only %s", needed, it.class.Name, exist(total))
 	return r
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
 )
@@ -19,8 +20,10 @@ type brute struct {
 	w     placement.World
 	g     gang.Gang
 	used  map[string]int64
-	taken map[*inventory.Device]bool
-	pods  map[string]int
+	taken map[*inventory.Device]int
+	// mem is what shares take of their device's only capacity.
+	mem  map[*inventory.Device]int64
+	pods map[string]int
 	// together says which pod sets must stand in one domain.
 	together []bool
 	steps    int
@@ -149,7 +152,7 @@ func (b *brute) fill(i int, hosts []string, c, r, h, n int, after *inventory.Dev
 			behind = d == after
 			continue
 		}
-		if !slices.Equal(slices.Sorted(slices.Values(d.Hosts)), on) || !b.free(d) {
+		if !slices.Equal(slices.Sorted(slices.Values(d.Hosts)), on) || !b.free(d, req) {
 			continue
 		}
 		now := ties
@@ -166,11 +169,11 @@ func (b *brute) fill(i int, hosts []string, c, r, h, n int, after *inventory.Dev
 				now[key] = d.Domain
 			}
 		}
-		b.take(d, 1)
+		b.take(d, req, 1)
 		if b.fill(i, hosts, c, r, h, n+1, d, now, then) {
 			return true
 		}
-		b.take(d, -1)
+		b.take(d, req, -1)
 	}
 	return false
 }
@@ -195,8 +198,8 @@ func (b *brute) tied(r gang.Request, span int) bool {
 	})
 }
 
-func (b *brute) free(d *inventory.Device) bool {
-	if b.taken[d] || !b.w.Ledger.Free(d) || len(d.Taints) > 0 {
+func (b *brute) free(d *inventory.Device, r gang.Request) bool {
+	if len(d.Taints) > 0 {
 		return false
 	}
 	for _, h := range d.Hosts {
@@ -204,13 +207,58 @@ func (b *brute) free(d *inventory.Device) bool {
 			return false
 		}
 	}
+	open := false
+	if !d.Shared {
+		if b.taken[d] > 0 || !b.w.Ledger.Free(d) || len(r.Capacity) > 0 {
+			return false
+		}
+	} else {
+		takes, left := b.share(r), int64(4000)
+		for _, h := range b.w.Ledger.Holdings() {
+			if h.Pool == d.Pool && h.Device == d.Name {
+				open = true
+				for _, a := range h.Capacity {
+					left -= a.Milli
+				}
+			}
+		}
+		if open = open || b.taken[d] > 0; left-b.mem[d] < takes || !b.w.Ledger.FreeFor(d, []inventory.Amount{{Name: "mem", Milli: takes}}) {
+			return false
+		}
+	}
 	for k, milli := range charges(d) {
 		set, counter := cutCounter(k)
-		if b.used[d.Pool.Name+" "+k]+milli > b.w.Ledger.Left(d.Pool, set, counter) {
+		if !open && b.used[d.Pool.Name+" "+k]+milli > b.w.Ledger.Left(d.Pool, set, counter) {
 			return false
 		}
 	}
 	return true
+}
+
+// share is what a request takes of a shared device here: all of its memory unless it says how much.
+func (b *brute) share(r gang.Request) int64 {
+	if len(r.Capacity) == 0 {
+		return 4000
+	}
+	return r.Capacity[0].Milli
+}
+
+func (b *brute) take(d *inventory.Device, r gang.Request, sign int64) {
+	held := d.Shared && slices.ContainsFunc(b.w.Ledger.Holdings(), func(h ledger.Holding) bool { return h.Pool == d.Pool && h.Device == d.Name })
+	if d.Shared {
+		b.mem[d] += sign * b.share(r)
+	}
+	if sign < 0 {
+		b.taken[d]--
+	}
+	if b.taken[d] == 0 && !held {
+		for k, milli := range charges(d) {
+			b.used[d.Pool.Name+" "+k] += sign * milli
+		}
+	}
+	if sign > 0 {
+		b.taken[d]++
+	}
 }
 
 func cutCounter(key string) (set, counter string) {
@@ -222,16 +270,9 @@ func cutCounter(key string) (set, counter string) {
 	return key, ""
 }
 
-func (b *brute) take(d *inventory.Device, sign int64) {
-	b.taken[d] = sign > 0
-	for k, milli := range charges(d) {
-		b.used[d.Pool.Name+" "+k] += sign * milli
-	}
-}
-
 // judge says what is wrong with a decision, by the definitions.
 func judge(g gang.Gang, d placement.Decision, w placement.World) error {
-	b := &brute{w: w, g: g, used: map[string]int64{}, taken: map[*inventory.Device]bool{}, pods: map[string]int{}}
+	b := &brute{w: w, g: g, used: map[string]int64{}, taken: map[*inventory.Device]int{}, mem: map[*inventory.Device]int64{}, pods: map[string]int{}}
 	if len(d.PodSets) != len(g.PodSets) {
 		return fmt.Errorf("%d pod sets", len(d.PodSets))
 	}
@@ -252,6 +293,7 @@ func judge(g gang.Gang, d placement.Decision, w placement.World) error {
 			count := map[string]int{}
 			for n, in := range claim.Instances {
 				clear(count)
+				inClaim := map[[2]string]bool{}
 				for _, dev := range in.Devices {
 					count[dev.Request]++
 					device := w.Inventory.Device(dev.Pool, dev.Name)
@@ -259,10 +301,16 @@ func judge(g gang.Gang, d placement.Decision, w placement.World) error {
 					if !slices.Equal(slices.Sorted(slices.Values(device.Hosts)), slices.Sorted(slices.Values(hosts))) {
 						return fmt.Errorf("%s stands on %v, its pods on %v", dev.Name, device.Hosts, hosts)
 					}
-					if !b.free(device) {
+					req := set.Claims[c].Requests[slices.IndexFunc(set.Claims[c].Requests, func(r gang.Request) bool { return r.Name == dev.Request })]
+					if !b.free(device, req) {
 						return fmt.Errorf("%s is not free", dev.Name)
 					}
-					b.take(device, 1)
+					if of := [2]string{dev.Request, device.ID()}; device.Shared != dev.Share || inClaim[of] {
+						return fmt.Errorf("%s: share %v, twice in one request %v", dev.Name, dev.Share, inClaim[of])
+					} else {
+						inClaim[of] = true
+					}
+					b.take(device, req, 1)
 				}
 				for _, r := range set.Claims[c].Requests {
 					if count[r.Name] != r.Count {
@@ -371,6 +419,9 @@ func anyGang(rng *rand.Rand, inv *inventory.Inventory) gang.Gang {
 			set.Claims = append(set.Claims, claim("b", gang.Request{Name: "r", Class: companion(), Count: 1 + rng.IntN(2)}))
 		}
 		if rng.IntN(3) == 0 {
+			set.Claims[0].Requests[0].Capacity = []inventory.Amount{{Name: "mem", Milli: 1000 * int64(1+rng.IntN(2))}}
+		}
+		if rng.IntN(3) == 0 {
 			set.Interconnect = gang.Required
 		}
 		g.PodSets = append(g.PodSets, set)
@@ -382,12 +433,12 @@ func anyGang(rng *rand.Rand, inv *inventory.Inventory) gang.Gang {
 // parts of hosts lie beside devices of several hosts, and some devices share no counter at all.
 func TestAnyGangAgreesWithItsTwin(t *testing.T) {
 	warm := placement.NewScored(0)
-	fits, refused, several, skipped := 0, 0, 0, 0
+	fits, refused, several, shares, skipped := 0, 0, 0, 0, 0
 	for seed := range uint64(5000) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		w := occupy(rng, anySite(rng))
 		g := anyGang(rng, w.Inventory)
-		b := &brute{w: w, g: g, used: map[string]int64{}, taken: map[*inventory.Device]bool{}, pods: map[string]int{}, limit: 300_000}
+		b := &brute{w: w, g: g, used: map[string]int64{}, taken: map[*inventory.Device]int{}, mem: map[*inventory.Device]int64{}, pods: map[string]int{}, limit: 300_000}
 		impossible := false
 		for _, set := range g.PodSets {
 			size, _ := b.served(set)
@@ -420,6 +471,12 @@ func TestAnyGangAgreesWithItsTwin(t *testing.T) {
 				continue
 			}
 			fits++
+			for _, in := range got.PodSets[0].Claims[0].Instances {
+				if in.Devices[0].Share {
+					shares++
+					break
+				}
+			}
 			if err := judge(g, got, w); err != nil {
 				t.Fatalf("seed %d, %s: %v\n%+v\n%+v", seed, name, err, g, got)
 			}
@@ -431,9 +488,9 @@ func TestAnyGangAgreesWithItsTwin(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d fit, %d of them more than one request of one device, %d refused, %d too large for the twin", fits, several, refused, skipped)
-	if fits < 1000 || several < 300 || refused < 1000 || skipped > 60 {
-		t.Errorf("%d fit, %d of them more than one request of one device, %d refused, %d too large for the twin", fits, several, refused, skipped)
+	t.Logf("%d fit, %d of them more than one request of one device, %d with shares, %d refused, %d too large for the twin", fits, several, shares, refused, skipped)
+	if fits < 1000 || several < 300 || shares < 200 || refused < 1000 || skipped > 60 {
+		t.Errorf("%d fit, %d of them more than one request of one device, %d with shares, %d refused, %d too large for the twin", fits, several, shares, refused, skipped)
 	}
 }
 
@@ -445,7 +502,7 @@ func TestPreferredAgreesWithItsTwin(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 10))
 		w := occupy(rng, anySite(rng))
 		g := anyGang(rng, w.Inventory)
-		b := &brute{w: w, g: g, used: map[string]int64{}, taken: map[*inventory.Device]bool{}, pods: map[string]int{}, limit: 300_000}
+		b := &brute{w: w, g: g, used: map[string]int64{}, taken: map[*inventory.Device]int{}, mem: map[*inventory.Device]int64{}, pods: map[string]int{}, limit: 300_000}
 		for i := range g.PodSets {
 			g.PodSets[i].Interconnect = gang.Preferred
 			b.together = append(b.together, true)

@@ -227,6 +227,13 @@ func occupy(rng *rand.Rand, s *worlds.Site) placement.World {
 		if rng.IntN(3) == 0 {
 			h.Reservation = fmt.Sprint("r", rng.IntN(2))
 		}
+		if d.Shared {
+			h.Share, h.Capacity = fmt.Sprint(i), []inventory.Amount{{Name: "mem", Milli: int64(rng.IntN(3)) * 1000}}
+			if w.Ledger.FreeFor(d, h.Capacity) {
+				w.Ledger.Take(h)
+			}
+			continue
+		}
 		switch rng.IntN(12) {
 		case 0:
 			h.Device = "gone"

@@ -1,6 +1,9 @@
 package dra_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
@@ -357,5 +361,80 @@ func TestHoldings(t *testing.T) { // Scenario 30.
 	want := map[string]string{"x/not-ours": "d ", "ml/a": "gone uid", "x/gone": "also-gone "}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a shared device's holders have is told apart by claim and request: the reservation and its claims say the same.
+func TestHoldingsOfShares(t *testing.T) {
+	s := site(dratest.NewSlice("s", driver, "pod-a").Device(dratest.NewDevice("d", "4x4").On("node-1").Shared().Has("memory", "16Gi", nil)))
+	share := func(request, memory string) resourcev1.DeviceRequestAllocationResult {
+		r := dratest.Result(driver, "pod-a", "d")
+		r.Request, r.ShareID = request, ptr(types.UID("1-"+request))
+		r.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(memory)}
+		return r
+	}
+	record := []berth.ReservedDevice{
+		{Instance: 1, Request: "a", Driver: driver, Pool: "pod-a", Device: "d", Share: true, Capacity: []berth.CapacityShare{{Name: "memory", Milli: 2000}}},
+		{Instance: 1, Request: "b", Driver: driver, Pool: "pod-a", Device: "d", Share: true, Capacity: []berth.CapacityShare{{Name: "memory", Milli: 3000}}},
+	}
+	raw, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := dratest.Claim("ml", "berth.g-1", share("a", "2"), share("b", "3"))
+	ours.Labels = map[string]string{berth.LabelReservation: "g"}
+	ours.Annotations = map[string]string{berth.AnnotationReservationUID: "uid", berth.AnnotationDevices: string(raw)}
+	s.ResourceClaims = []*resourcev1.ResourceClaim{ours, dratest.Claim("x", "theirs", share("r", "4500m"))}
+	res := &berth.GangReservation{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "g", UID: "uid"}}
+	res.Spec.PodSets = []berth.ReservedPodSet{{Claims: []berth.ReservedClaim{{Prefix: "berth.g", Devices: record}}}}
+	s.Reservations = []*berth.GangReservation{res}
+	var got []string
+	for _, h := range read(s).Holdings(s, nil) {
+		got = append(got, fmt.Sprint(h.Owner, " ", h.Reservation, " ", h.Share, " ", h.Capacity))
+	}
+	slices.Sort(got)
+	want := []string{
+		"ml/g uid berth.g-1 a [{memory 2000}]", "ml/g uid berth.g-1 a [{memory 2000}]",
+		"ml/g uid berth.g-1 b [{memory 3000}]", "ml/g uid berth.g-1 b [{memory 3000}]", "x/theirs  theirs r [{memory 4500}]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A capacity that cannot be counted keeps a shared device out of use; of another one it is as if it were not there.
+func TestCapacities(t *testing.T) {
+	q := func(s string) *resource.Quantity { return ptr(resource.MustParse(s)) }
+	between := func(low, high, step *resource.Quantity) *resourcev1.CapacityRequestPolicy {
+		return &resourcev1.CapacityRequestPolicy{Default: q("1"), ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: low, Max: high, Step: step}}
+	}
+	for name, test := range map[string]struct {
+		value  string
+		policy *resourcev1.CapacityRequestPolicy
+		want   string
+	}{
+		"whole":             {"16Gi", nil, ""},
+		"thousandths":       {"1500m", nil, ""},
+		"range":             {"8", between(q("1"), q("4"), q("1")), ""},
+		"no bounds":         {"8", &resourcev1.CapacityRequestPolicy{Default: q("500m")}, ""},
+		"values":            {"8", &resourcev1.CapacityRequestPolicy{Default: q("1"), ValidValues: []resource.Quantity{*q("1"), *q("1500m")}}, ""},
+		"millionths":        {"1u", nil, "its capacity c is 1u, which cannot be counted"},
+		"too much":          {"10P", nil, "its capacity c is 10P, which cannot be counted"},
+		"negative":          {"-1", nil, "its capacity c is -1, which cannot be counted"},
+		"no minimum":        {"8", between(nil, q("4"), nil), "the request policy of its capacity c cannot be kept"},
+		"no step":           {"8", between(q("1"), nil, q("0")), "the request policy of its capacity c cannot be kept"},
+		"half a step":       {"8", between(q("1"), nil, q("500m")), "the request policy of its capacity c cannot be kept"},
+		"values not sorted": {"8", &resourcev1.CapacityRequestPolicy{Default: q("1"), ValidValues: []resource.Quantity{*q("2"), *q("1")}}, "the request policy of its capacity c cannot be kept"},
+	} {
+		device := dratest.NewDevice("d", "x").On("node-1").Has("c", test.value, test.policy)
+		whole := read(site(dratest.NewSlice("s", driver, "pod-a").Device(device))).Inventory.Device(podA, "d")
+		shared := read(site(dratest.NewSlice("s", driver, "pod-a").Device(device.Shared()))).Inventory.Device(podA, "d")
+		got := ""
+		if shared.Unusable != nil {
+			got = shared.Unusable.Detail
+		}
+		if got != test.want || whole.Unusable != nil || (len(whole.Capacity) == 1) != (test.want == "") || !shared.Shared || whole.Shared {
+			t.Errorf("%s: shared %q, want %q; whole %+v", name, got, test.want, whole)
+		}
 	}
 }

@@ -203,8 +203,8 @@ func Random(rng *rand.Rand, pool string, hosts, devices int) *Site {
 	return b.done()
 }
 
-// Mixed is a small pool of hosts with several devices each, which consume parts of the host's counter or nothing, beside some
-// windows of two or three hosts.
+// Mixed is a small pool of hosts with several devices each, which consume parts of the host's counter or nothing, some of them
+// shared, beside some windows of two or three hosts.
 func Mixed(rng *rand.Rand, pool string, hosts int) *Site {
 	b := newBuilder(pool)
 	var names []string
@@ -229,6 +229,10 @@ func Mixed(rng *rand.Rand, pool string, hosts int) *Site {
 	for h := range hosts {
 		for range 1 + rng.IntN(4) {
 			add(1, h, int64(rng.IntN(4)))
+			if rng.IntN(5) == 0 {
+				d := &b.devices[len(b.devices)-1]
+				d.Shared, d.Capacity = true, []inventory.Capacity{{Name: "mem", Milli: 4000}}
+			}
 		}
 	}
 	for range rng.IntN(3) {
