@@ -36,6 +36,10 @@ func (n *needs) of(g gang.Gang) string {
 				b = strconv.AppendQuote(b, r.Name)
 				b = strconv.AppendQuote(b, r.Class)
 				number(int64(r.Count))
+				for _, a := range r.Capacity {
+					b = strconv.AppendQuote(b, a.Name)
+					number(a.Milli)
+				}
 				if len(r.Tolerations) > 0 {
 					b = fmt.Appendf(b, "%#v", r.Tolerations)
 				}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/inventory"
 )
 
 // Gangs that differ in anything but their names have different needs. A field that is added to a request and forgotten in
@@ -14,7 +15,7 @@ func TestNeedsTellEverythingApart(t *testing.T) {
 		return gang.Gang{Key: gang.Key{Namespace: "n", Name: "g"}, UID: "u", PodSets: []gang.PodSet{{
 			Name: "main", Count: 4, Slices: 2, Interconnect: gang.Required,
 			Claims: []gang.Claim{{PodClaim: "tpu", Requests: []gang.Request{{
-				Name: "slice", Class: "c", Count: 1, Tolerations: []gang.Toleration{{Key: "k", Exists: true, Value: "v", Effect: "NoExecute"}},
+				Name: "slice", Class: "c", Count: 1, Capacity: []inventory.Amount{{Name: "memory", Milli: 1}}, Tolerations: []gang.Toleration{{Key: "k", Exists: true, Value: "v", Effect: "NoExecute"}},
 			}}}},
 			Requests: map[string]int64{"cpu": 1}, Ineligible: map[string]string{"h": "why"},
 		}}}

@@ -44,7 +44,7 @@ func blockedBy(d *inventory.Device, req *gang.Request, set *gang.PodSet, w World
 	}
 	takes, fits := d.Share(req.Capacity)
 	if !fits {
-		return deviceTooSmall(d, req.Capacity)
+		return unserved(d, req.Capacity)
 	}
 	if o := obstacle(trial, d, takes); o != nil {
 		b := &blocked{device: d, code: o.Code, owners: o.Owners}

@@ -65,15 +65,22 @@ func beside(trial *ledger.Trial, lead, it *item) bool {
 	for _, d := range it.devices {
 		at[key(it, d)] = append(at[key(it, d)], d)
 	}
-	free := func(d *inventory.Device) bool { return trial.Obstacle(d) == nil }
+	free := func(d *inventory.Device) bool {
+		takes, serves := d.Share(it.req.Capacity)
+		return serves && obstacle(trial, d, takes) == nil
+	}
 	for _, d := range lead.devices {
+		takes, serves := d.Share(lead.req.Capacity)
+		if !serves {
+			continue
+		}
 		places := d.Hosts
 		if it.span > 1 {
 			places = []string{hostsKey(d.Hosts)}
 		}
-		trial.Take(d)
+		take(trial, d, takes)
 		all := !slices.ContainsFunc(places, func(place string) bool { return !slices.ContainsFunc(at[place], free) })
-		trial.Drop(d)
+		drop(trial, d, takes)
 		if all {
 			return true
 		}

@@ -33,13 +33,13 @@ func drop(t *ledger.Trial, d *inventory.Device, takes []inventory.Amount) {
 	}
 }
 
-// deviceTooSmall is why a device can never serve what a request asks of its capacities.
-func deviceTooSmall(d *inventory.Device, asked []inventory.Amount) *blocked {
+// unserved is why a device can never serve what a request asks of its capacities.
+func unserved(d *inventory.Device, asked []inventory.Amount) *blocked {
 	var needs []string
 	for _, a := range asked {
 		needs = append(needs, amount(a.Name, a.Milli)+" "+a.Name)
 	}
 	return &blocked{device: d, code: reason.ShapeUnknown, notes: []reason.Evidence{{
-		Kind: "device", Name: d.Short(), Code: reason.ShapeUnknown, Detail: fmt.Sprintf("cannot give %s", strings.Join(needs, ", ")),
+		Kind: reason.KindDevice, Name: d.Short(), Code: reason.ShapeUnknown, Detail: fmt.Sprintf("cannot give %s", strings.Join(needs, ", ")),
 	}}}
 }
