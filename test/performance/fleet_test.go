@@ -157,4 +157,3 @@ func (f *fleet) reserve(name string, d *inventory.Device) {
 	f.stamp(c)
 	f.Workloads, f.Reservations, f.ResourceClaims = append(f.Workloads, wl), append(f.Reservations, r), append(f.ResourceClaims, c)
 }
-

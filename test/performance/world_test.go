@@ -45,11 +45,12 @@ func BenchmarkWorld(b *testing.B) {
 
 	b.Run("first", func(b *testing.B) {
 		var c *cluster.Cluster
-		before := live()
+		before, from := live(), spent(b)
 		for b.Loop() {
 			c = cluster.New()
 			c.World(f.Snapshot)
 		}
+		b.ReportMetric(float64(spent(b)-from)/float64(b.N), "cpu-ns/op")
 		b.ReportMetric(float64(live()-before)/(1<<20), "MB-live")
 		runtime.KeepAlive(c)
 	})
