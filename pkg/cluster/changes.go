@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -114,16 +116,36 @@ func strike[K comparable, V any](lists map[K][]V, key K, equal func(V) bool) boo
 // shared keeps one of each requests that it meets: the pods of a cluster ask for few different things.
 type shared struct {
 	known map[uint64][]map[string]int64
-	size  int
+	// simple are the requests of pods that share one container with others and have nothing else that counts; see
+	// nodes.Bare.
+	simple map[*corev1.Container]map[string]int64
+	size   int
 }
 
 // mostShared bounds what shared keeps; beyond it everything is forgotten, which costs memory only.
 const mostShared = 1 << 16
 
-func (s *shared) of(requests map[string]int64) map[string]int64 {
+// of is what the pod takes. The caller must not change it.
+func (s *shared) of(p *corev1.Pod) map[string]int64 {
 	if s.known == nil || s.size >= mostShared {
-		s.known, s.size = map[uint64][]map[string]int64{}, 0
+		s.known, s.simple, s.size = map[uint64][]map[string]int64{}, map[*corev1.Container]map[string]int64{}, 0
 	}
+	simple := len(p.Spec.Containers) == 1 && len(p.Spec.InitContainers) == 0 && p.Spec.Overhead == nil && p.Spec.Resources == nil &&
+		len(p.Status.ContainerStatuses) == 0 && len(p.Status.InitContainerStatuses) == 0 && p.Status.Resources == nil
+	if simple {
+		if have, known := s.simple[&p.Spec.Containers[0]]; known {
+			return have
+		}
+	}
+	used := s.one(nodes.Used(p))
+	if simple {
+		s.simple[&p.Spec.Containers[0]] = used
+		s.size++
+	}
+	return used
+}
+
+func (s *shared) one(requests map[string]int64) map[string]int64 {
 	print := nodes.Fingerprint(requests)
 	for _, have := range s.known[print] {
 		if maps.Equal(have, requests) {

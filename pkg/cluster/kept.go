@@ -194,7 +194,7 @@ func (k *kept) followPods(now []*corev1.Pod, d *dirty) {
 				continue
 			}
 			r := reservationOf(p)
-			do(seat{node: p.Spec.NodeName, name: p.Namespace + "/" + p.Name, requests: k.requests.of(nodes.Used(p))}, p, r)
+			do(seat{node: p.Spec.NodeName, name: p.Namespace + "/" + p.Name, requests: k.requests.of(p)}, p, r)
 			for res := range k.named[r] {
 				d.seats[res] = struct{}{}
 			}

@@ -20,9 +20,10 @@ func scratch(view *dra.View, s *snapshot.Snapshot, without map[string]bool) *led
 			l.Quarantine(inventory.PoolID{Driver: q.Driver, Name: q.Pool}, q.Node)
 		}
 	}
+	var requests shared
 	for _, p := range s.Pods {
 		if nodes.Occupies(p) && !without[reservationOf(p)] {
-			l.Use(p.Spec.NodeName, p.Namespace+"/"+p.Name, nodes.Used(p))
+			l.Use(p.Spec.NodeName, p.Namespace+"/"+p.Name, requests.of(p))
 		}
 	}
 	for _, seat := range seats(s, without) {

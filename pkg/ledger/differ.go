@@ -42,10 +42,40 @@ func Differ(a, b *Ledger) string {
 }
 
 func differRoom(host string, a, b *hostUse) string {
-	if a == b {
+	if a.same(b) {
 		return ""
 	}
 	return differ("host "+host, a.lines(), b.lines())
+}
+
+// same reports whether both say the same, in whatever order.
+func (u *hostUse) same(o *hostUse) bool {
+	if u == o {
+		return true
+	}
+	if u == nil || o == nil || len(u.pods) != len(o.pods) || len(u.used) != len(o.used) {
+		return false
+	}
+	for _, a := range u.used {
+		if o.of(a.name) != a.milli {
+			return false
+		}
+	}
+	matched := make([]bool, len(o.pods))
+	for i, s := range u.pods {
+		equal := func(at int) bool {
+			return !matched[at] && o.pods[at].pod == s.pod && maps.Equal(o.pods[at].requests, s.requests)
+		}
+		at := i // Mostly they are in the same order.
+		for n := 0; n < len(o.pods) && !equal(at); n++ {
+			at = n
+		}
+		if !equal(at) {
+			return false
+		}
+		matched[at] = true
+	}
+	return true
 }
 
 func differ(what string, a, b []string) string {

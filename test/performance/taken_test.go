@@ -1,0 +1,74 @@
+package performance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
+	"github.com/berth-dev/berth/pkg/placement"
+)
+
+// halfTaken takes devices of up to largest hosts until half of the hosts are held: each time the one that Scored takes, or
+// one of its runners-up, as after many comings and goings.
+func halfTaken(inv *inventory.Inventory, rng *rand.Rand, largest int) *ledger.Ledger {
+	l := ledger.New(inv)
+	placer := placement.NewScored(0)
+	classes := inv.Classes()
+	for i, taken := 0, 0; taken < len(inv.Hosts())/2; i++ {
+		c := classes[rng.IntN(len(classes))]
+		span := c.Members[0].Span
+		if span > largest {
+			continue
+		}
+		d := placer.Place(ask(c.Name, span, 1), placement.World{Inventory: inv, Ledger: l})
+		if !d.Fits() {
+			continue
+		}
+		device := d.PodSets[0].Claims[0].Instances[0].Devices[0]
+		pool, name := device.Pool, device.Name
+		if n := rng.IntN(1 + len(d.RunnersUp)); n > 0 {
+			pool, name = d.RunnersUp[n-1].Pool, d.RunnersUp[n-1].Name
+		}
+		l.Take(ledger.Holding{Owner: fmt.Sprint("x/", i), Reservation: fmt.Sprint(i), Pool: pool, Device: name})
+		taken += span
+	}
+	return l
+}
+
+// byTurns are two worlds that differ in what is taken of their first pool, so that whoever decides in them by turns finds a
+// pool that was touched each time.
+func byTurns(inv *inventory.Inventory, l *ledger.Ledger) [2]placement.World {
+	other := l.Clone()
+	for _, d := range inv.Pools()[0].Devices {
+		if len(d.Hosts) == 1 && other.Free(d) {
+			other.Take(ledger.Holding{Owner: "x/one-more", Pool: d.Pool, Device: d.Name})
+			break
+		}
+	}
+	return [2]placement.World{{Inventory: inv, Ledger: l}, {Inventory: inv, Ledger: other}}
+}
+
+// measure also reports processor time, which other work on the machine does not change.
+func measure(b *testing.B, do func(int)) {
+	b.Helper()
+	do(0)
+	do(1)
+	b.ReportAllocs()
+	from := spent(b)
+	for i := 0; b.Loop(); i++ {
+		do(i)
+	}
+	b.ReportMetric(float64(spent(b)-from)/float64(b.N), "cpu-ns/op")
+}
+
+// spent is the processor time of the process in nanoseconds.
+func spent(tb testing.TB) int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		tb.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
