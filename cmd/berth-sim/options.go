@@ -33,8 +33,6 @@ type options struct {
 	charts   string
 	format   string
 	parallel int
-	// gaveFile: some flag that describes a scenario was given beside a file of scenarios.
-	changed map[string]bool
 }
 
 // Flags that also change scenarios of a file.
