@@ -128,6 +128,11 @@ bench: $(BENCHSTAT) ## Benchmarks, summed up by benchstat; BENCH_BASE=<file> com
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -benchtime $(BENCH_TIME) -timeout 2h $(TESTFLAGS) $(bench-packages) | tee .cache/bench/latest.txt
 	$(BENCHSTAT) $(BENCH_BASE) .cache/bench/latest.txt
 
+# About ten minutes of one core. The same seeds give the same bytes, so a difference is one of Berth's.
+.PHONY: sim-report
+sim-report: ## Simulate anew what docs/simulation.md shows, tables and charts
+	go run ./cmd/berth-sim report -s docs/simulation/scenarios.yaml --into docs/simulation.md
+
 ##@ Develop
 
 .PHONY: build

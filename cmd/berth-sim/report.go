@@ -67,10 +67,7 @@ func write(command *cobra.Command, o *options, into string) error {
 	if err != nil {
 		return err
 	}
-	w := &writer{options: o, document: into, outcomes: map[string]*experiment.Outcome{}, err: command.ErrOrStderr()}
-	for _, p := range list {
-		w.list = append(w.list, p)
-	}
+	w := &writer{options: o, document: into, list: list, outcomes: map[string]*experiment.Outcome{}, err: command.ErrOrStderr()}
 	var out []string
 	at := 0
 	for _, place := range places {

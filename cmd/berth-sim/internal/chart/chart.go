@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
@@ -74,10 +75,9 @@ const (
 func (b Bars) Write(w io.Writer, format string) error {
 	p := plot.New()
 	p.Title.Text, p.Y.Label.Text = b.Title, b.Y
-	p.Legend.Top, p.Legend.Left = true, false
-	p.Legend.Padding = 1 * vg.Millimeter
 	p.Add(plotter.NewGrid())
-	most := 0.0
+	var names []entry
+	step := barWidth * vg.Length(len(b.Series)+2)
 	for i, s := range b.Series {
 		offset := barWidth * vg.Length(float64(i)-float64(len(b.Series)-1)/2)
 		values := make(plotter.Values, len(s.Values))
@@ -86,7 +86,6 @@ func (b Bars) Write(w io.Writer, format string) error {
 		for g, v := range s.Values {
 			values[g], points[g] = v.Mean, plotter.XY{X: float64(g), Y: v.Mean}
 			errs[g].Low, errs[g].High = v.Half, v.Half
-			most = max(most, v.Mean+v.Half)
 		}
 		chart, err := plotter.NewBarChart(values, barWidth)
 		if err != nil {
@@ -94,14 +93,40 @@ func (b Bars) Write(w io.Writer, format string) error {
 		}
 		chart.Color, chart.LineStyle.Width, chart.Offset = Colour(s.Colour), 0, offset
 		p.Add(chart)
-		p.Legend.Add(s.Name, chart)
+		names = append(names, entry{s.Name, s.Colour})
 		p.Add(&whiskers{points, errs, offset})
 	}
 	p.NominalX(b.Groups...)
-	// Room for the legend above the bars.
-	p.Y.Max = most * 1.35
-	width := vg.Length(len(b.Groups)*(len(b.Series)+2))*barWidth + 30*vg.Millimeter
-	return write(w, format, max(width, 120*vg.Millimeter), 75*vg.Millimeter, func(c draw.Canvas) { p.Draw(c) })
+	p.X.Min, p.X.Max = -0.5, float64(len(b.Groups))-0.5
+	width := max(step*vg.Length(len(b.Groups))+20*vg.Millimeter, 100*vg.Millimeter)
+	return write(w, format, width, 70*vg.Millimeter, func(c draw.Canvas) {
+		p.Draw(below(c, legendTall))
+		legend(c, names)
+	})
+}
+
+// below is the canvas without a strip at its bottom.
+func below(c draw.Canvas, strip vg.Length) draw.Canvas {
+	return draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: c.Min.X, Y: c.Min.Y + strip}, Max: c.Max}}
+}
+
+// entry of a legend.
+type entry struct {
+	name   string
+	colour int
+}
+
+// legend writes names with their colours in a row at the bottom.
+func legend(c draw.Canvas, entries []entry) {
+	style := plot.New().Legend.TextStyle
+	style.YAlign = text.YCenter
+	x, y := c.Min.X+12*vg.Millimeter, c.Min.Y+legendTall/2
+	for _, e := range entries {
+		c.FillPolygon(Colour(e.colour), []vg.Point{{X: x, Y: y - vg.Millimeter}, {X: x + 4*vg.Millimeter, Y: y - vg.Millimeter}, {X: x + 4*vg.Millimeter, Y: y + vg.Millimeter}, {X: x, Y: y + vg.Millimeter}})
+		x += 5 * vg.Millimeter
+		c.FillText(style, vg.Point{X: x, Y: y}, e.name)
+		x += style.Width(e.name) + 4*vg.Millimeter
+	}
 }
 
 // whiskers are the intervals of one series of bars, which stand beside their group's place.
@@ -119,7 +144,7 @@ func (e *whiskers) Plot(c draw.Canvas, p *plot.Plot) {
 		if e.YErrors[i].Low == 0 {
 			continue
 		}
-		low, high, middle := y(at.Y-e.YErrors[i].Low), y(at.Y+e.YErrors[i].High), x(at.X)+e.offset
+		low, high, middle := max(c.Min.Y, y(at.Y-e.YErrors[i].Low)), y(at.Y+e.YErrors[i].High), x(at.X)+e.offset
 		c.StrokeLine2(style, middle, low, middle, high)
 		for _, end := range []vg.Length{low, high} {
 			c.StrokeLine2(style, middle-barWidth/5, end, middle+barWidth/5, end)
@@ -127,13 +152,20 @@ func (e *whiskers) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
+// DataRange implements plot.DataRanger: what is measured is never below nothing.
+func (e *whiskers) DataRange() (xmin, xmax, ymin, ymax float64) {
+	for i, at := range e.XYs {
+		xmax, ymax = max(xmax, at.X), max(ymax, at.Y+e.YErrors[i].High)
+	}
+	return 0, xmax, 0, ymax
+}
+
 // Panels draws several panels in rows with one legend below.
 func Panels(w io.Writer, format string, panels []Panel, columns int) error {
 	columns = min(columns, len(panels))
 	rows := (len(panels) + columns - 1) / columns
 	plots := make([]*plot.Plot, len(panels))
-	legend := plot.NewLegend()
-	var named []string
+	var names []entry
 	for i, panel := range panels {
 		p := plot.New()
 		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = panel.Title, panel.X, panel.Y
@@ -146,9 +178,8 @@ func Panels(w io.Writer, format string, panels []Panel, columns int) error {
 			for _, l := range drawn {
 				p.Add(l)
 			}
-			if !slices.Contains(named, line.Name) && len(drawn) > 0 {
-				named = append(named, line.Name)
-				legend.Add(line.Name, drawn[0])
+			if e := (entry{line.Name, line.Colour}); len(drawn) > 0 && !slices.Contains(names, e) {
+				names = append(names, e)
 			}
 		}
 		p.Y.Min = 0
@@ -157,8 +188,7 @@ func Panels(w io.Writer, format string, panels []Panel, columns int) error {
 		}
 		plots[i] = p
 	}
-	legend.Left, legend.Top = true, true
-	width, height := panelWidth*vg.Length(columns), panelTall*vg.Length(rows)+legendTall*vg.Length(1+len(named)/2)
+	width, height := panelWidth*vg.Length(columns), panelTall*vg.Length(rows)+legendTall
 	return write(w, format, width, height, func(c draw.Canvas) {
 		for i, p := range plots {
 			left := c.Min.X + panelWidth*vg.Length(i%columns)
@@ -167,9 +197,7 @@ func Panels(w io.Writer, format string, panels []Panel, columns int) error {
 				Min: vg.Point{X: left, Y: top - panelTall}, Max: vg.Point{X: left + panelWidth - 2*vg.Millimeter, Y: top - vg.Millimeter},
 			}})
 		}
-		legend.Draw(draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-			Min: vg.Point{X: c.Min.X + 4*vg.Millimeter, Y: c.Min.Y}, Max: vg.Point{X: c.Max.X, Y: c.Max.Y - panelTall*vg.Length(rows) - vg.Millimeter},
-		}})
+		legend(c, names)
 	})
 }
 

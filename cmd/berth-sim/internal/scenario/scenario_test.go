@@ -191,23 +191,3 @@ func TestTrace(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func FuzzRead(f *testing.F) {
-	f.Add([]byte(whole))
-	f.Add([]byte(good))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		list, err := scenario.Read("f", content)
-		if (err == nil) != (len(list) > 0) {
-			t.Fatalf("%d scenarios, error %v", len(list), err)
-		}
-		for _, s := range list {
-			// Building hardware takes long and is not what is fuzzed; files of this machine are not to be read.
-			if s.Family.Name == "kep" && s.Family.Pools < 3 && len(s.Files) == 0 && s.Trace == "" {
-				_, err := s.Prepare(nil)
-				if err != nil && err.Error() == "" {
-					t.Fatal("an error without words")
-				}
-			}
-		}
-	})
-}

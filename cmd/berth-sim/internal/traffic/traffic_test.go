@@ -162,19 +162,3 @@ func TestTracesThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
-
-func FuzzReadTrace(f *testing.F) {
-	f.Add([]byte("arrival,class,hosts,duration\n1,a,2,90m\n"))
-	f.Add([]byte(`[{"arrival": 1, "hosts": 2, "duration": "1h"}]`))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		gangs, err := traffic.ReadTrace("t", content, classFor)
-		if (err == nil) != (len(gangs) > 0) {
-			t.Fatalf("%d gangs, error %v", len(gangs), err)
-		}
-		for i, g := range gangs {
-			if !(g.Duration > 0) || g.Arrival < 0 || i > 0 && g.Arrival < gangs[i-1].Arrival || math.IsInf(g.Arrival+g.Duration, 0) {
-				t.Fatalf("%+v", g)
-			}
-		}
-	})
-}
