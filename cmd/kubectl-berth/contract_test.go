@@ -114,6 +114,7 @@ func TestContract(t *testing.T) {
 		"fit -f KEP -f testdata/in/templates.yaml -f testdata/in/reserved.yaml --order=line",
 		"fit -f KEP -f testdata/in/templates.yaml -f testdata/in/foreign.yaml -f testdata/in/two.yaml",
 		"fit -f testdata/in/two.yaml",
+		"fit -f testdata/in/racks.yaml",
 		"fit -f testdata/in/bad.yaml",
 		"fit -f -",
 		"why -f KEP -f testdata/in/templates.yaml -f testdata/in/states.yaml --workload whole",

@@ -30,6 +30,14 @@ func (d Domain) Noun() string {
 	return noun
 }
 
+// String is the domain as people call it: "rack a", or "no rack" for a device that belongs to none.
+func (d Domain) String() string {
+	if !d.Known() {
+		return "no " + d.Noun()
+	}
+	return d.Noun() + " " + d.Value
+}
+
 // CompareDomains orders domains by what tells them apart, then by value in natural order.
 func CompareDomains(a, b Domain) int {
 	return cmp.Or(cmp.Compare(a.By, b.By), Natural(a.Value, b.Value))

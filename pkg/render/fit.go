@@ -71,8 +71,11 @@ type PodSet struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 	// Hosts are node names in rank order.
-	Hosts  []string `json:"hosts"`
-	Claims []Claim  `json:"claims"`
+	Hosts []string `json:"hosts"`
+	// Domains of an interconnect that the devices stand in; Across when they should stand in one and do not.
+	Domains []string `json:"domains"`
+	Across  bool     `json:"across"`
+	Claims  []Claim  `json:"claims"`
 }
 
 // Claim is one ResourceClaim of the pod set.
@@ -168,7 +171,10 @@ func counts(m map[string]int) map[string]int {
 func PodSets(d placement.Decision) []PodSet {
 	sets := make([]PodSet, 0, len(d.PodSets))
 	for _, ps := range d.PodSets {
-		set := PodSet{Name: ps.Name, Count: len(ps.Hosts), Hosts: full(ps.Hosts), Claims: []Claim{}}
+		set := PodSet{Name: ps.Name, Count: len(ps.Hosts), Hosts: full(ps.Hosts), Domains: []string{}, Across: ps.Across, Claims: []Claim{}}
+		for _, d := range ps.Domains {
+			set.Domains = append(set.Domains, d.String())
+		}
 		for _, c := range ps.Claims {
 			for i, instance := range c.Instances {
 				claim := Claim{PodClaim: c.PodClaim, Instance: i, Devices: []Device{}}

@@ -187,7 +187,7 @@ func domainsOf(p *inventory.Pool) map[string]string {
 		if !d.Domain.Known() {
 			continue
 		}
-		name := d.Domain.Noun() + " " + d.Domain.Value
+		name := d.Domain.String()
 		for _, h := range d.Hosts {
 			several[h] = several[h] || in[h] != "" && in[h] != name
 			in[h] = name

@@ -7,11 +7,18 @@ import (
 )
 
 // Slice says in one sentence what a gang has: "tpu-4x4-2 (pod-a) on node-2, node-3, node-6, node-7". Devices of several
-// pools are told as pool/device, and pods beside each other on one host are counted.
+// pools are told as pool/device, and pods beside each other on one host are counted. Where there is an
+// interconnect it says in which domain they stand.
 func Slice(sets []PodSet) string {
 	var parts []string
 	for _, ps := range sets {
 		part := devicesOf(ps) + " on " + Some(counted(ps.Hosts))
+		switch {
+		case ps.Across:
+			part += " across " + Some(ps.Domains)
+		case len(ps.Domains) > 0:
+			part += " in " + Some(ps.Domains)
+		}
 		if len(sets) > 1 {
 			part = ps.Name + ": " + part
 		}

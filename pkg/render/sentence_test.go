@@ -25,6 +25,11 @@ func TestSentences(t *testing.T) {
 			{Devices: []placement.Device{{Request: "r", Pool: inventory.PoolID{Driver: "d", Name: "n2"}, Name: "gpu-0", Hosts: []string{"n2"}}}},
 		},
 	}}}}}
+	inRack, across := several, several
+	inRack.PodSets = []placement.PodSet{several.PodSets[0]}
+	inRack.PodSets[0].Domains = []inventory.Domain{{By: "label example.com/rack", Value: "a"}}
+	across.PodSets = []placement.PodSet{several.PodSets[0]}
+	across.PodSets[0].Domains, across.PodSets[0].Across = []inventory.Domain{{By: "label example.com/rack"}, {By: "label example.com/rack", Value: "a"}}, true
 	waits := placement.Decision{Proved: false, Refusal: &reason.Refusal{Code: reason.NoFreeSlice, Message: "none is free"}}
 	refused := placement.Decision{Proved: true, Refusal: &reason.Refusal{Code: reason.NotDivisible, Message: "5 pods"}}
 	w := NewWorkload("Job", "ns", "train")
@@ -34,6 +39,8 @@ func TestSentences(t *testing.T) {
 	}{
 		{w.Decide(fits, nil), "Job ns/train fits: dev (pod-a) on n1, n2"},
 		{w.Decide(several, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, n2/gpu-0 on n1 (2 pods), n2"},
+		{w.Decide(inRack, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, n2/gpu-0 on n1 (2 pods), n2 in rack a"},
+		{w.Decide(across, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, n2/gpu-0 on n1 (2 pods), n2 across no rack, rack a"},
 		{w.Decide(two, nil), "Job ns/train fits: main: dev (pod-a) on n1, n2; more: dev (pod-a) on n1, n2"},
 		{w.Reserve(PodSets(fits)), "Job ns/train has its slice: dev (pod-a) on n1, n2"},
 		{w.Decide(waits, nil), "Job ns/train waits (NoFreeSlice): none is free (the search was cut short: a place may exist all the same)"},

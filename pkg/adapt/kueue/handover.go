@@ -36,7 +36,7 @@ func Updates(res *berth.GangReservation) []kueue.PodSetUpdate {
 func Reserved(res *berth.GangReservation) []render.PodSet {
 	sets := make([]render.PodSet, 0, len(res.Spec.PodSets))
 	for _, ps := range res.Spec.PodSets {
-		set := render.PodSet{Name: ps.Name, Count: int(ps.Count), Hosts: append([]string{}, ps.Hosts...), Claims: []render.Claim{}}
+		set := render.PodSet{Name: ps.Name, Count: int(ps.Count), Hosts: append([]string{}, ps.Hosts...), Domains: append([]string{}, ps.Domains...), Across: ps.Across, Claims: []render.Claim{}}
 		for _, c := range ps.Claims {
 			first := len(set.Claims)
 			for _, d := range c.Devices {

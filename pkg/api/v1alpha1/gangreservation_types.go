@@ -133,6 +133,16 @@ type ReservedPodSet struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Hosts []string `json:"hosts"`
 
+	// domains are the domains of the pools' interconnects that the devices stand in, as people call them: "rack a".
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10000
+	Domains []string `json:"domains,omitempty"`
+
+	// across is true when devices that should stand in one domain stand in several, or outside any.
+	// +optional
+	Across bool `json:"across,omitempty"`
+
 	// claims are the managed claims of one pod.
 	// +required
 	// +listType=map

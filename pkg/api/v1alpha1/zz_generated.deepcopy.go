@@ -587,6 +587,11 @@ func (in *ReservedPodSet) DeepCopyInto(out *ReservedPodSet) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Domains != nil {
+		in, out := &in.Domains, &out.Domains
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Claims != nil {
 		in, out := &in.Claims, &out.Claims
 		*out = make([]ReservedClaim, len(*in))

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -48,6 +49,45 @@ func TestReserve(t *testing.T) {
 	if diff := cmp.Diff(want, got.reserve[0]); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A reservation says in which domains its devices stand, and so does the Workload once it is Ready.
+func TestDomainsAreRecorded(t *testing.T) {
+	s := newSite()
+	s.AcceleratorPools[0].Spec.Interconnect = &berth.Interconnect{NodeLabel: "example.com/rack"}
+	for i, n := range s.Nodes {
+		n.Labels["example.com/rack"] = fmt.Sprint("r", i/4)
+	}
+	two := func(j *batchv1.Job) {
+		j.Spec.Parallelism, j.Spec.Completions = ptr.To[int32](8), ptr.To[int32](8)
+		j.Spec.Template.Annotations = map[string]string{berth.AnnotationSlices: "2"}
+	}
+	s.waits("a")
+	s.waits("b", two)
+	got := s.pass().reserve
+	if len(got) != 2 {
+		t.Fatalf("%d reservations", len(got))
+	}
+	for i, want := range []string{"[r0] false", "[r1 r2] true"} {
+		ps := got[i].Spec.PodSets[0]
+		if text := strings.ReplaceAll(fmt.Sprint(ps.Domains, " ", ps.Across), "rack ", ""); text != want {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
+	if want := "pod-a/tpu-4x4-01, pod-b/tpu-4x4-00 on pod-a-4, pod-a-5, pod-a-6, pod-a-7, pod-b-0, pod-b-1, pod-b-2, pod-b-3 across rack r1, rack r2"; adaptkueue.Slice(got[1]) != want {
+		t.Errorf("got %s, want %s", adaptkueue.Slice(got[1]), want)
+	}
+	required := func(j *batchv1.Job) {
+		two(j)
+		j.Spec.Template.Annotations[berth.AnnotationInterconnect] = berth.InterconnectRequired
+	}
+	s = newSite()
+	s.AcceleratorPools[0].Spec.Interconnect = &berth.Interconnect{NodeLabel: "example.com/rack"}
+	for i, n := range s.Nodes {
+		n.Labels["example.com/rack"] = fmt.Sprint("r", i/4)
+	}
+	s.waits("c", required)
+	s.passes(t, "c Pending NoFreeSlice: 2 tpu-4x4 are needed in one rack, and the largest, r0, has 1 in all")
 }
 
 func TestHostsAreNamedByTheirLabel(t *testing.T) {

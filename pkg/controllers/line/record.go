@@ -40,7 +40,10 @@ func record(wl *kueue.Workload, check, epoch string, req adaptkueue.Request, d p
 		},
 	}
 	for _, ps := range d.PodSets {
-		set := berth.ReservedPodSet{Name: ps.Name, Count: req.Counts[ps.Name], Hosts: hostnames(ps.Hosts, inv)}
+		set := berth.ReservedPodSet{Name: ps.Name, Count: req.Counts[ps.Name], Hosts: hostnames(ps.Hosts, inv), Across: ps.Across}
+		for _, d := range ps.Domains {
+			set.Domains = append(set.Domains, d.String())
+		}
 		for _, c := range ps.Claims {
 			rc := claim(res.Name, ps.Name, c)
 			if t, known := req.Templates[adaptkueue.PodClaim{PodSet: ps.Name, Name: c.PodClaim}]; known {

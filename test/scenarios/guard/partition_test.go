@@ -165,7 +165,7 @@ func TestScenario37_HostsPartitioned(t *testing.T) {
 	}
 	more := s.Submit(scene.Gang("more", "tpu-2x2", 1))
 	s.AwaitReserved(more, "False NoFreeSlice: no tpu-2x2 is free: 13 of 16 are held by "+s.Namespace+"/"+s.reservation(rest).Name+
-		"; 3 are out of use: host node-0 is not Ready, host node-1 is not Ready, host node-4 is not Ready")
+		"; 3 are out of use: hosts node-0, node-1, node-4 (each is not Ready)")
 
 	s.must(s.Cluster.ReviveNode(t.Context(), "node-0"), "reviving node-0")
 	s.AwaitSeated(more)
