@@ -1,6 +1,7 @@
 package fuzztest
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -172,7 +173,7 @@ func (c *chooser) slice(v reflect.Value) {
 
 func (c *chooser) mapping(v reflect.Value) {
 	keys := v.MapKeys()
-	slices.SortFunc(keys, func(a, b reflect.Value) int { return compare(a, b) })
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(v.Type()))
 	}
@@ -192,16 +193,6 @@ func (c *chooser) mapping(v reflect.Value) {
 	value.Set(v.MapIndex(key))
 	c.value(value)
 	v.SetMapIndex(key, value)
-}
-
-func compare(a, b reflect.Value) int {
-	switch {
-	case a.String() < b.String():
-		return -1
-	case a.String() > b.String():
-		return 1
-	}
-	return 0
 }
 
 var quantities = []string{
