@@ -19,11 +19,15 @@ func chargeAs(l *ledger.Ledger, owner, pods string, e Entry, d placement.Decisio
 	requests := requestsOf(e)
 	for _, ps := range d.PodSets {
 		for _, c := range ps.Claims {
-			for _, in := range c.Instances {
+			for i, in := range c.Instances {
 				for _, dev := range in.Devices {
-					l.Take(ledger.Holding{
-						Owner: owner, Reservation: owner, Pool: dev.Pool, Device: dev.Name, Charge: dev.Charge, Hosts: dev.Hosts,
-					})
+					h := ledger.Holding{
+						Owner: owner, Reservation: owner, Pool: dev.Pool, Device: dev.Name, Charge: dev.Charge, Hosts: dev.Hosts, Capacity: dev.Capacity,
+					}
+					if dev.Share {
+						h.Share = fmt.Sprintf("%s %s-%d %s", ps.Name, c.PodClaim, i, dev.Request)
+					}
+					l.Take(h)
 				}
 			}
 		}
@@ -71,8 +75,12 @@ func want(e Entry, d placement.Decision, inv *inventory.Inventory) (ledger.Want,
 			for _, in := range c.Instances {
 				for _, chosen := range in.Devices {
 					dev := inv.Device(chosen.Pool, chosen.Name)
-					if dev == nil {
+					if dev == nil || dev.Shared != chosen.Share || chosen.Share && len(chosen.Capacity) != len(dev.Capacity) {
 						return w, false
+					}
+					if chosen.Share {
+						w.Shares = append(w.Shares, ledger.Share{Device: dev, Takes: chosen.Capacity})
+						continue
 					}
 					w.Devices = append(w.Devices, dev)
 				}

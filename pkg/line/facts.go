@@ -47,6 +47,8 @@ func factsOf(g gang.Gang, w placement.World, exact bool) facts {
 	f := facts{inventory: w.Inventory, exact: exact, room: make([]map[string]int, len(g.PodSets))}
 	for _, name := range classesOf(g) {
 		f.classes = append(f.classes, readClass(name, w))
+		// A shared device is free or not for what a share takes, which the set of free devices does not tell.
+		f.exact = f.exact || slices.ContainsFunc(w.Inventory.Class(name).Spans(), func(s inventory.Span) bool { return s.Shared })
 	}
 	if set, _ := single(g, w.Inventory); set == nil {
 		f.used = map[inventory.PoolID][]int64{}
@@ -109,11 +111,17 @@ func (f *facts) freeHosts(w placement.World) map[string]bool {
 		for i := range class.Members {
 			m := &class.Members[i]
 			pool := w.Inventory.Pools()[m.Pool]
-			eachFree(m, w.Ledger, func(_ int, d int32) {
+			under := func(d int32) {
 				for _, h := range pool.Plan().Under(int(d)) {
 					hosts[pool.Plan().Hosts()[h]] = true
 				}
-			})
+			}
+			eachFree(m, w.Ledger, func(_ int, d int32) { under(d) })
+			for _, d := range m.Devices {
+				if pool.Devices[d].Shared { // Somebody may have a share and leave enough for another.
+					under(d)
+				}
+			}
 		}
 	}
 	return hosts

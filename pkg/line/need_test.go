@@ -42,7 +42,7 @@ func TestNeedsTellEverythingApart(t *testing.T) {
 			switch field.Kind() {
 			case reflect.String:
 				field.SetString(field.String() + "x")
-			case reflect.Int:
+			case reflect.Int, reflect.Int64:
 				field.SetInt(field.Int() + 7)
 			case reflect.Bool:
 				field.SetBool(!field.Bool())
@@ -55,10 +55,13 @@ func TestNeedsTellEverythingApart(t *testing.T) {
 	each("PodSet", func(g *gang.Gang) reflect.Value { return reflect.ValueOf(&g.PodSets[0]).Elem() })
 	each("Claim", func(g *gang.Gang) reflect.Value { return reflect.ValueOf(&g.PodSets[0].Claims[0]).Elem() })
 	each("Request", func(g *gang.Gang) reflect.Value { return reflect.ValueOf(&g.PodSets[0].Claims[0].Requests[0]).Elem() })
+	each("Amount", func(g *gang.Gang) reflect.Value {
+		return reflect.ValueOf(&g.PodSets[0].Claims[0].Requests[0].Capacity[0]).Elem()
+	})
 	each("Toleration", func(g *gang.Gang) reflect.Value {
 		return reflect.ValueOf(&g.PodSets[0].Claims[0].Requests[0].Tolerations[0]).Elem()
 	})
-	if len(seen) < 18 {
+	if len(seen) < 21 {
 		t.Errorf("only %d needs", len(seen))
 	}
 }

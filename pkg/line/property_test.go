@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
@@ -23,7 +24,7 @@ const longest = 40
 
 // random hardware: of every family a small one.
 func hardware(rng *rand.Rand) *worlds.Site {
-	switch rng.IntN(6) {
+	switch rng.IntN(7) {
 	case 0:
 		return worlds.KEP8x8("pod")
 	case 1:
@@ -32,6 +33,8 @@ func hardware(rng *rand.Rand) *worlds.Site {
 		return worlds.Rack("rack")
 	case 3:
 		return worlds.Windows("torus", worlds.Extent{X: 3, Y: 1, Z: 1}, []worlds.Extent{{X: 2, Y: 1, Z: 1}, {X: 3, Y: 1, Z: 1}})
+	case 5:
+		return worlds.Mixed(rng, "mixed", 3+rng.IntN(3))
 	case 4:
 		return worlds.Groups("groups", 6, [][]int{{0}, {1}, {2}, {3}, {4}, {5}, {0, 1}, {1, 2}, {3, 4}, {4, 5}, {0, 1, 2}, {3, 4, 5}, {0, 1, 2, 3, 4, 5}})
 	default:
@@ -81,6 +84,10 @@ func (c *crowd) arrive(most int, options ...option) {
 		options = append(options, pods(func(ps *gang.PodSet) { ps.Requests["cpu"] = int64(1+c.rng.IntN(8)) * 1000 }))
 	}
 	c.comes(name, class, options...)
+	if c.inv.Class(class).Shared(c.span(class)) && c.rng.IntN(2) == 0 {
+		capacity := []inventory.Amount{{Name: "mem", Milli: 1 + c.rng.Int64N(4000)}}
+		c.waiting[len(c.waiting)-1].Gang.PodSets[0].Claims[0].Requests[0].Capacity = capacity
+	}
 	if last := &c.waiting[len(c.waiting)-1]; len(last.Gang.PodSets) == 1 && c.rng.IntN(6) == 0 {
 		ps := &last.Gang.PodSets[0]
 		ps.Slices, ps.Count = 2, ps.Count*2
@@ -252,14 +259,10 @@ func (c *crowd) judgeApart(t *testing.T, entries map[string]line.Entry, told str
 		if why := placement.Recheck(e.Gang, target.Decision, placement.World{Inventory: c.inv, Ledger: l}); why != nil {
 			t.Fatalf("minute %d: %s\nthe target of %s overlaps: %v", c.minute, told, target.For, why)
 		}
+		for _, h := range holdings(target.For, target.Decision) {
+			l.Take(h)
+		}
 		for _, ps := range target.Decision.PodSets {
-			for _, cl := range ps.Claims {
-				for _, instance := range cl.Instances {
-					for _, d := range instance.Devices {
-						l.Take(ledger.Holding{Owner: target.For, Reservation: target.For, Pool: d.Pool, Device: d.Name})
-					}
-				}
-			}
 			for rank, h := range ps.Hosts {
 				l.Use(h, fmt.Sprint(target.For, rank), e.Gang.PodSets[0].Requests)
 			}

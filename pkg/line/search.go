@@ -136,7 +136,7 @@ func (p *pass) soonestOne(e Entry, set *gang.PodSet, devices []*inventory.Device
 	var best *Target
 	for _, d := range devices {
 		if at, ok := p.World.Inventory.Position(d.Pool); ok {
-			if occ := base.Occupied(at); occ.Short != nil {
+			if occ := base.Occupied(at); occ.Short != nil && !d.Shared {
 				i, known := p.World.Inventory.Pools()[at].Plan().Position(d)
 				if known && (occ.Short[i] != 0 || occ.Shut[i] != 0) {
 					continue
@@ -161,12 +161,16 @@ func (p *pass) soonestOne(e Entry, set *gang.PodSet, devices []*inventory.Device
 
 // decisionOf is the decision that gives the device to the only request of the pod set.
 func decisionOf(set *gang.PodSet, d *inventory.Device) placement.Decision {
+	chosen := placement.Device{
+		Request: set.Claims[0].Requests[0].Name, Pool: d.Pool, Generation: d.Generation, Name: d.Name, Hosts: d.Hosts, Charge: d.Charge, Share: d.Shared,
+	}
+	if d.Shared {
+		chosen.Capacity, _ = d.Share(set.Claims[0].Requests[0].Capacity) // Recheck refuses what cannot be.
+	}
 	return placement.Decision{Proved: true, PodSets: []placement.PodSet{{
 		Name: set.Name, Hosts: d.Hosts, Claims: []placement.Claim{{
 			PodClaim: set.Claims[0].PodClaim, PodsPerClaim: len(d.Hosts),
-			Instances: []placement.Instance{{Devices: []placement.Device{{
-				Request: set.Claims[0].Requests[0].Name, Pool: d.Pool, Generation: d.Generation, Name: d.Name, Hosts: d.Hosts, Charge: d.Charge,
-			}}}},
+			Instances: []placement.Instance{{Devices: []placement.Device{chosen}}},
 		}},
 	}}}
 }

@@ -99,20 +99,35 @@ func (s *site) ledger() *ledger.Ledger {
 	l := ledger.New(s.inv)
 	s.foreign(l)
 	for _, r := range s.running {
+		for _, h := range holdings(r.Owner, r.decision) {
+			l.Take(h)
+		}
 		for _, ps := range r.decision.PodSets {
-			for _, c := range ps.Claims {
-				for _, in := range c.Instances {
-					for _, d := range in.Devices {
-						l.Take(ledger.Holding{Owner: r.Owner, Reservation: r.Owner, Pool: d.Pool, Device: d.Name, Charge: d.Charge, Hosts: d.Hosts})
-					}
-				}
-			}
 			for rank, h := range ps.Hosts {
 				l.Use(h, r.Pods[rank], r.entry.Gang.PodSets[0].Requests)
 			}
 		}
 	}
 	return l
+}
+
+// holdings are what a decision takes.
+func holdings(owner string, d placement.Decision) []ledger.Holding {
+	var all []ledger.Holding
+	for _, ps := range d.PodSets {
+		for _, c := range ps.Claims {
+			for i, in := range c.Instances {
+				for _, dev := range in.Devices {
+					h := ledger.Holding{Owner: owner, Reservation: owner, Pool: dev.Pool, Device: dev.Name, Charge: dev.Charge, Hosts: dev.Hosts, Capacity: dev.Capacity}
+					if dev.Share {
+						h.Share = fmt.Sprint(c.PodClaim, i)
+					}
+					all = append(all, h)
+				}
+			}
+		}
+	}
+	return all
 }
 
 func (s *site) now() time.Time { return start.Add(time.Duration(s.minute) * time.Minute) }

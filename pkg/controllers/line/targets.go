@@ -11,6 +11,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berth-dev/berth/pkg/adapt/dra"
 	"github.com/berth-dev/berth/pkg/adapt/jobs"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -56,7 +57,7 @@ func decided(res *berth.GangReservation) placement.Decision {
 				in := &claim.Instances[dev.Instance]
 				in.Devices = append(in.Devices, placement.Device{
 					Request: dev.Request, Pool: inventory.PoolID{Driver: dev.Driver, Name: dev.Pool}, Generation: dev.Generation,
-					Name: dev.Device, Hosts: dev.Hosts, Charge: charged(dev.Charge),
+					Name: dev.Device, Hosts: dev.Hosts, Charge: charged(dev.Charge), Share: dev.Share, Capacity: dra.Amounts(dev.Capacity),
 				})
 			}
 			set.Claims = append(set.Claims, claim)
