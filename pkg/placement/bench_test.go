@@ -139,8 +139,8 @@ func BenchmarkPools(b *testing.B) {
 	}
 }
 
-// BenchmarkDomains is one decision on a fleet of racks that are the domains of an interconnect: a pod, and a gang that stands
-// in one rack.
+// BenchmarkDomains is one decision on a fleet of racks that are the domains of an interconnect: a pod, a gang that stands in one
+// rack, one that no rack can take, and one that must stand in one rack and is too large.
 func BenchmarkDomains(b *testing.B) {
 	for _, racks := range []int{50, 500} {
 		inv := worlds.GPURacks(racks, 18, 1).Inventory()
@@ -148,5 +148,7 @@ func BenchmarkDomains(b *testing.B) {
 		for _, pods := range []int{1, 4} {
 			b.Run(fmt.Sprintf("%d-racks/%d-pods", racks, pods), func(b *testing.B) { place(b, placement.NewScored(0), gpus(pods, gang.Required), w, true) })
 		}
+		b.Run(fmt.Sprintf("%d-racks/40-pods-across", racks), func(b *testing.B) { place(b, placement.NewScored(0), gpus(40, gang.Preferred), w, true) })
+		b.Run(fmt.Sprintf("%d-racks/refusal", racks), func(b *testing.B) { place(b, placement.NewScored(0), gpus(19, gang.Required), w, false) })
 	}
 }

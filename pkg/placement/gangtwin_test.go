@@ -305,11 +305,11 @@ func judge(g gang.Gang, d placement.Decision, w placement.World) error {
 					if !b.free(device, req) {
 						return fmt.Errorf("%s is not free", dev.Name)
 					}
-					if of := [2]string{dev.Request, device.ID()}; device.Shared != dev.Share || inClaim[of] {
+					of := [2]string{dev.Request, device.ID()}
+					if device.Shared != dev.Share || inClaim[of] {
 						return fmt.Errorf("%s: share %v, twice in one request %v", dev.Name, dev.Share, inClaim[of])
-					} else {
-						inClaim[of] = true
 					}
+					inClaim[of] = true
 					b.take(device, req, 1)
 				}
 				for _, r := range set.Claims[c].Requests {

@@ -202,6 +202,7 @@ func (s *Scored) decide(p *plan, w World, chosen []suitor) Decision {
 func (s *Scored) order(devices []*inventory.Device, w World) {
 	loss := make(map[*inventory.Device]int64, len(devices))
 	occupied := map[int]ledger.Occupied{}
+	worth := s.worths(w)
 	for _, d := range devices {
 		pool, _ := w.Inventory.Position(d.Pool)
 		sh := s.shelf(pool, w)
@@ -220,7 +221,7 @@ func (s *Scored) order(devices []*inventory.Device, w World) {
 			loss[d] = sh.together([]int32{int32(at)}, &occ)
 		}
 		if domain := w.Inventory.State(pool).DomainOf(int32(at)); domain >= 0 {
-			loss[d] = inventory.Add(loss[d], s.worths(w)[domain])
+			loss[d] = inventory.Add(loss[d], worth[domain])
 		}
 	}
 	slices.SortStableFunc(devices, func(a, b *inventory.Device) int {

@@ -3,6 +3,7 @@ package placement
 import (
 	"testing"
 
+	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
 )
@@ -31,6 +32,41 @@ func TestScoringAllocatesNothing(t *testing.T) {
 		if allocs != 0 {
 			t.Errorf("%s: %v allocations per scoring", name, allocs)
 		}
+	}
+}
+
+// TestScoringDomainsAllocatesNothing weighs every domain of a fleet of racks, and chooses in them, after something changed.
+func TestScoringDomainsAllocatesNothing(t *testing.T) {
+	inv := worlds.GPURacks(6, 4, 2).Inventory()
+	s, w := NewScored(0), World{Inventory: inv, Ledger: ledger.New(inv)}
+	s.prepare(w)
+	it := &item{class: inv.Class("gpu"), span: 1, req: &gang.Request{Class: "gpu", Count: 1}}
+	set := &gang.PodSet{Requests: map[string]int64{"cpu": 1000, "pods": 1000}}
+	var best [runnersUp + 1]suitor
+	choose := func(w World) int {
+		s.visit++
+		return s.cheapest(it, set, w, best[:])
+	}
+	other := w
+	other.Ledger = w.Ledger.Clone()
+	for i := range 3 {
+		other.Ledger.Take(ledger.Holding{Owner: "x/a", Reservation: "a", Pool: inv.Pools()[i].ID, Device: "gpu-1"})
+	}
+	if n := choose(other); n != len(best) || inv.Pools()[best[0].pool].ID != inv.Pools()[0].ID {
+		t.Fatalf("%d candidates, the first of pool %v: rack 0 is broken up", n, best[0].pool)
+	}
+	choose(w)
+	turn := 0
+	allocs := testing.AllocsPerRun(100, func() {
+		turn++
+		if turn%2 == 0 {
+			choose(w)
+		} else {
+			choose(other)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations per scoring", allocs)
 	}
 }
 
