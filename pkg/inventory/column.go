@@ -1,28 +1,49 @@
 package inventory
 
-import "sync"
+import (
+	"math"
+	"sync"
+)
 
 // columns are the allocatable amounts of all hosts by resource: who asks many hosts for the same finds each at its
 // position.
 type columns struct {
 	mutex sync.Mutex
-	of    map[string][]int64
+	of    map[string]column
+}
+
+type column struct {
+	amounts []int64
+	least   int64
 }
 
 // Column is what the hosts have of a resource, by position in Hosts, in thousandths. It is made when it is first asked for.
 // The caller must not change it.
-func (inv *Inventory) Column(resource string) []int64 {
+func (inv *Inventory) Column(resource string) []int64 { return inv.column(resource).amounts }
+
+// Least is the smallest amount of a resource that a host has which is not blocked, in thousandths; without such a host it
+// is zero.
+func (inv *Inventory) Least(resource string) int64 { return inv.column(resource).least }
+
+func (inv *Inventory) column(resource string) column {
 	inv.columns.mutex.Lock()
 	defer inv.columns.mutex.Unlock()
 	if c, made := inv.columns.of[resource]; made {
 		return c
 	}
-	c := make([]int64, len(inv.names))
+	c := column{amounts: make([]int64, len(inv.names)), least: math.MaxInt64}
 	for i, name := range inv.names {
-		c[i] = inv.hosts[name].Allocatable[resource]
+		h := inv.hosts[name]
+		c.amounts[i] = h.Allocatable[resource]
+		if h.Blocked == nil {
+			c.least = min(c.least, c.amounts[i])
+		}
+	}
+	if c.least == math.MaxInt64 {
+		c.least = 0
 	}
 	if inv.columns.of == nil {
-		inv.columns.of = map[string][]int64{}
+		inv.columns.of = map[string]column{}
 	}
 	inv.columns.of[resource] = c
 	return c

@@ -228,8 +228,15 @@ func agree(t *testing.T, inv *inventory.Inventory, l *ledger.Ledger) {
 		occ := l.Occupied(at)
 		for i, d := range p.Devices {
 			short := occ.Short != nil && occ.Short[i] != 0
-			if holders := l.Holders(d); short != (len(holders) > 0) {
+			holders := l.Holders(d)
+			if short != (len(holders) > 0) {
 				t.Fatalf("%s: short %v, held by %v", d.ID(), short, holders)
+			}
+			var each []string
+			l.EachHolder(at, []int32{int32(i)}, func(owner string) { each = append(each, owner) })
+			slices.SortFunc(each, inventory.Natural)
+			if !slices.Equal(slices.Compact(each), holders) {
+				t.Fatalf("%s: held by %v, asked of several by %v", d.ID(), holders, each)
 			}
 			free := !short
 			for _, h := range d.Hosts {

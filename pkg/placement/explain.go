@@ -33,21 +33,24 @@ func hope(c reason.Code) int {
 // prepare finds the options of every item of a plan and refuses when they are too few, whatever the combination.
 func (s *search) prepare(p *plan) *reason.Refusal {
 	for _, it := range p.items {
-		o, out := s.narrow(p, it)
+		o, out, held := s.narrow(p, it)
 		s.options[it] = o
 		if o.total < p.needed(it) {
-			return tooFew(it, p.needed(it), o.total, s.outright(p, out))
+			return tooFew(it, p.needed(it), o.total, s.outright(p, out), held)
 		}
 	}
 	return s.checkTogether(p)
 }
 
 // tooFew words a refusal from the reasons of every device that is out.
-func tooFew(it *item, needed, free int, out []*blocked) *reason.Refusal {
+func tooFew(it *item, needed, free int, out []*blocked, held []heldBy) *reason.Refusal {
 	r := &reason.Refusal{Code: reason.NoFreeSlice}
 	total := free + len(out)
-	if len(out) > 0 || len(it.class.Withheld) > 0 {
-		groups := group(out, it.class.Withheld)
+	for _, h := range held {
+		total += len(h.devices)
+	}
+	if total > free || len(it.class.Withheld) > 0 {
+		groups := group(out, held, it.class.Withheld)
 		r.Code = groups[0].code
 		if groups[0].code == reason.NoFreeSlice && len(groups) > 1 && groups[1].code == reason.HostsBusy && groups[1].n > groups[0].n {
 			r.Code = reason.HostsBusy
@@ -96,38 +99,37 @@ type grouped struct {
 	ineligible bool
 	n          int
 	first      *blocked
-	owners     []string
-	notes      []reason.Evidence
-	pool       *inventory.Pool
-	evidence   []reason.Evidence
+	// owners are distinct, the first of them in order.
+	owners   []string
+	notes    []reason.Evidence
+	pool     *inventory.Pool
+	evidence []reason.Evidence
 }
 
-func group(out []*blocked, withheld []*inventory.Pool) []*grouped {
+func group(out []*blocked, held []heldBy, withheld []*inventory.Pool) []*grouped {
 	var groups []*grouped
-	seen := map[*grouped]map[string]bool{}
-	for _, b := range out {
+	of := func(b *blocked) *grouped {
 		i := slices.IndexFunc(groups, func(g *grouped) bool { return g.code == b.code && g.ineligible == b.ineligible })
 		if i < 0 {
 			i = len(groups)
 			groups = append(groups, &grouped{code: b.code, ineligible: b.ineligible, first: b})
-			seen[groups[i]] = map[string]bool{}
 		}
-		g := groups[i]
+		return groups[i]
+	}
+	for _, b := range out {
+		g := of(b)
 		g.n++
-		for _, o := range b.owners {
-			if !seen[g][o] {
-				seen[g][o] = true
-				g.owners = append(g.owners, o)
-			}
-		}
+		g.owners = append(g.owners, b.owners...)
 		g.notes = append(g.notes, b.notes...)
 		if len(g.evidence) < maxEvidence {
 			g.evidence = append(g.evidence, b.evidence()...)
 		}
 	}
+	for _, h := range held {
+		of(&blocked{code: reason.NoFreeSlice}).hold(h)
+	}
 	for _, g := range groups {
-		slices.SortFunc(g.owners, inventory.Natural)
-		g.owners = slices.Compact(g.owners)
+		g.foremost()
 	}
 	for _, p := range withheld {
 		groups = append(groups, &grouped{code: p.Problem.Code, pool: p, n: 1, evidence: p.Problem.Evidence})
@@ -279,7 +281,7 @@ func withheld(c *inventory.Class) *reason.Refusal {
 	if len(c.Withheld) == 0 {
 		return refuse(reason.ShapeUnknown, "DeviceClass %s selects no device that is published now", c.Name)
 	}
-	groups := group(nil, c.Withheld)
+	groups := group(nil, nil, c.Withheld)
 	what := "no " + c.Name + " can be given out"
 	if c.State == inventory.ClassEmpty {
 		what = "no " + c.Name + " is published"

@@ -13,6 +13,9 @@ import (
 // outright gives devices that are taken, or whose hosts have no room now, the reason that outlasts it: a host that is too
 // small for one of the pods when nobody else is on it. It is asked for refusals only.
 func (s *search) outright(p *plan, out []*blocked) []*blocked {
+	if everyHostLarge(s.world.Inventory, p.set.Requests) {
+		return out
+	}
 	for i, b := range out {
 		if b.code != reason.NoFreeSlice && b.code != reason.HostsBusy && b.code != reason.Quarantined {
 			continue
@@ -28,6 +31,16 @@ func (s *search) outright(p *plan, out []*blocked) []*blocked {
 		}
 	}
 	return out
+}
+
+// everyHostLarge reports whether every host that is in use could take one pod if it were empty, which is so almost always.
+func everyHostLarge(inv *inventory.Inventory, requests map[string]int64) bool {
+	for name, needs := range requests {
+		if needs > 0 && needs > inv.Least(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // hostTooSmall names the first resource by name of which the host has less in all than one pod needs; empty when there is none.

@@ -22,11 +22,15 @@ type options struct {
 	takes [][]inventory.Amount
 }
 
-// narrow computes an item's options.
-func (s *search) narrow(p *plan, it *item) (*options, []*blocked) {
+// narrow computes an item's options. The other devices are either held or out for a reason of their own.
+func (s *search) narrow(p *plan, it *item) (*options, []*blocked, []heldBy) {
 	o := &options{}
 	var out []*blocked
-	for _, d := range it.devices {
+	held, skip := s.held(p, it)
+	for i, d := range it.devices {
+		if skip != nil && skip[i] {
+			continue
+		}
 		if b := s.blocked(d, it, p); b != nil {
 			out = append(out, b)
 			continue
@@ -40,7 +44,7 @@ func (s *search) narrow(p *plan, it *item) (*options, []*blocked) {
 	for _, n := range o.copies {
 		o.total += n
 	}
-	return o, out
+	return o, out, held
 }
 
 // index finds options by where they stand.

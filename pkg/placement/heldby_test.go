@@ -1,0 +1,85 @@
+package placement
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/berth-dev/berth/pkg/gang"
+	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
+	"github.com/berth-dev/berth/pkg/placement/worlds"
+	"github.com/berth-dev/berth/pkg/reason"
+)
+
+// Who holds devices is asked of all together; each asked by itself says the same.
+func TestHeldTogetherAsEachByItself(t *testing.T) {
+	together, alone := 0, 0
+	for seed := range uint64(600) {
+		rng := rand.New(rand.NewPCG(seed, 31))
+		site := worlds.Random(rng, "p", 2+rng.IntN(7), 3+rng.IntN(12))
+		site.Add(worlds.Random(rng, "q", 2+rng.IntN(4), 2+rng.IntN(5)))
+		for i := range site.Hosts {
+			if rng.IntN(12) == 0 {
+				site.Hosts[i].Blocked = &reason.Evidence{Kind: reason.KindHost, Name: site.Hosts[i].Name, Code: reason.HostUnusable, Detail: "is cordoned"}
+			}
+		}
+		inv := site.Inventory()
+		l := ledger.New(inv)
+		for i := range 2 + rng.IntN(8) {
+			p := inv.Pools()[rng.IntN(len(inv.Pools()))]
+			h := ledger.Holding{Owner: fmt.Sprint("x/o", rng.IntN(12)), Pool: p.ID, Device: p.Devices[rng.IntN(len(p.Devices))].Name}
+			switch rng.IntN(6) {
+			case 0:
+				h.Device, h.Hosts = "vanished", p.Devices[0].Hosts
+			case 1:
+				h.Reservation = fmt.Sprint(i)
+			case 2:
+				l.Quarantine(p.ID, p.Devices[0].Hosts[0])
+			}
+			l.Take(h)
+		}
+		for _, c := range inv.Classes() {
+			set := &gang.PodSet{Name: "main", Count: c.Members[0].Span, Requests: map[string]int64{"cpu": 1000},
+				Claims: []gang.Claim{{PodClaim: "tpu", Requests: []gang.Request{{Name: "r", Class: c.Name, Count: 1}}}}}
+			if rng.IntN(4) == 0 {
+				set.Ineligible = map[string]string{inv.Hosts()[0]: "is not for these pods"}
+			}
+			w := World{Inventory: inv, Ledger: l}
+			p, refusal := planFor(set, w.Inventory)
+			if refusal != nil {
+				continue
+			}
+			s := newSearch(w, []*plan{p}, 0)
+			it := p.items[0]
+			o, out, held := s.narrow(p, it)
+			var each []*blocked
+			var free []*inventory.Device
+			for _, d := range it.devices {
+				if b := s.blocked(d, it, p); b != nil {
+					each = append(each, b)
+				} else {
+					free = append(free, d)
+				}
+			}
+			if !slices.Equal(free, o.all) {
+				t.Fatalf("seed %d, %s: other devices are free", seed, c.Name)
+			}
+			for _, h := range held {
+				together += len(h.devices)
+			}
+			alone += len(out)
+			needed := len(it.devices) + 1
+			got, want := tooFew(it, needed, len(free), out, held), tooFew(it, needed, len(free), each, nil)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("seed %d, %s: (-each by itself +together)\n%s", seed, c.Name, diff)
+			}
+		}
+	}
+	if together < 500 || alone < 500 {
+		t.Errorf("too little variety: %d together, %d alone", together, alone)
+	}
+}
