@@ -6,7 +6,6 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/kueue/pkg/workload"
 
@@ -150,7 +149,7 @@ func (w *world) inLine(waiting []outcome) []outcome {
 			QueuedAt: at, NoTarget: true,
 		})
 	}
-	result := line.Pass(line.Input{World: w.World, Placer: w.placer, Waiting: entries, Held: w.hostsHeld()})
+	result := line.Pass(line.Input{World: w.World, Placer: w.placer, Waiting: entries, Held: adaptkueue.HostsHeld(w.objects.Reservations, w.objects.Workloads, w.queues.QueueOf)})
 	out := make([]outcome, 0, len(result.Outcomes))
 	for _, got := range result.Outcomes {
 		o := byUID[got.Entry.Gang.UID]
@@ -177,24 +176,6 @@ func queuedAt(waiting []outcome) []time.Time {
 		out = append(out, at)
 	}
 	return out
-}
-
-// hostsHeld counts the shares that the gangs of each ClusterQueue hold.
-func (w *world) hostsHeld() map[string]int {
-	queues := map[types.UID]string{}
-	for _, wl := range w.objects.Workloads {
-		queues[wl.UID] = w.queues.QueueOf(wl)
-	}
-	held := map[string]int{}
-	for _, r := range w.objects.Reservations {
-		if !r.Holds() {
-			continue
-		}
-		for _, ps := range r.Spec.PodSets {
-			held[queues[r.Spec.WorkloadRef.UID]] += len(ps.Hosts)
-		}
-	}
-	return held
 }
 
 // named picks the outcomes that NAME or NAMESPACE/NAME means: by the name of the Job or of its Workload.

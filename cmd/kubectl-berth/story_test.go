@@ -20,15 +20,10 @@ func TestStories(t *testing.T) {
 	if err != nil || len(stories) == 0 {
 		t.Fatal("no stories", err)
 	}
-	kep, err := filepath.Abs("../../test/testdata/kep4815-multihost.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range stories {
-		if stories[i], err = filepath.Abs(stories[i]); err != nil {
-			t.Fatal(err)
-		}
+		stories[i] = absolute(t, stories[i])
 	}
+	kep := absolute(t, "../../test/testdata/kep4815-multihost.yaml")
 	t.Chdir("testdata")
 	for _, file := range stories {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -48,6 +43,41 @@ func TestStories(t *testing.T) {
 			golden(t, file, string(content), told.String())
 		})
 	}
+}
+
+// TestExamples plays the examples of docs/cli.md, which are told like stories; KEP stands for the pool there, too.
+func TestExamples(t *testing.T) {
+	doc, kep := absolute(t, "../../docs/cli.md"), absolute(t, "../../test/testdata/kep4815-multihost.yaml")
+	content, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("testdata")
+	before, rest, found := strings.Cut(string(content), "```console\n")
+	block, behind, closed := strings.Cut(rest, "```\n")
+	if !found || !closed {
+		t.Fatal("docs/cli.md has no examples")
+	}
+	var told strings.Builder
+	for _, line := range strings.Split(block, "\n") {
+		if args, ok := strings.CutPrefix(line, "$ kubectl berth "); ok {
+			if told.Len() > 0 {
+				told.WriteString("\n")
+			}
+			text := tell(args, kep)
+			told.WriteString(line + "\n" + text[:strings.LastIndex(text, "exit ")])
+		}
+	}
+	golden(t, doc, string(content), before+"```console\n"+told.String()+"```\n"+behind)
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // tell runs one command. "< file" at the end is its standard input.

@@ -77,22 +77,9 @@ func (v *view) served(wl *kueue.Workload) bool {
 	return false
 }
 
-// hostsHeld counts the shares that the gangs of each ClusterQueue hold.
+// hostsHeld counts the hosts that the gangs of each ClusterQueue hold.
 func (v *view) hostsHeld() map[string]int {
-	queues := map[types.UID]string{}
-	for _, wl := range v.snapshot.Workloads {
-		queues[wl.UID] = queueOf(wl)
-	}
-	held := map[string]int{}
-	for _, r := range v.snapshot.Reservations {
-		if !r.Holds() {
-			continue
-		}
-		for _, ps := range r.Spec.PodSets {
-			held[queues[r.Spec.WorkloadRef.UID]] += len(ps.Hosts)
-		}
-	}
-	return held
+	return adaptkueue.HostsHeld(v.snapshot.Reservations, v.snapshot.Workloads, queueOf)
 }
 
 // phases counts the reservations by phase.
