@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -427,7 +428,7 @@ func TestAuditFindsABreach(t *testing.T) {
 	if got := len(c.World(s).Ledger.Holdings()); got != 0 {
 		t.Fatalf("%d holdings in a spoiled ledger", got)
 	}
-	if err := c.Audit(); err == nil || len(breaches) != 1 || breaches[0] != err {
+	if err := c.Audit(); err == nil || len(breaches) != 1 || !errors.Is(breaches[0], err) {
 		t.Fatal(err, breaches)
 	}
 	if got := len(c.World(s).Ledger.Holdings()); got != 1 {
