@@ -15,7 +15,7 @@ MODULE := github.com/berth-dev/berth
 
 # The race detector needs a C compiler; without one Go itself turns cgo off, and so is it.
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-UNIT_TIMEOUT ?= 10m
+UNIT_TIMEOUT ?= 20m
 # Packages whose tests start clusters, at once. Such tests mostly wait, for leases and for Kubernetes' own timers.
 CLUSTER_PARALLEL ?= 3
 CLUSTER_TIMEOUT ?= 40m

@@ -29,14 +29,15 @@ const (
 )
 
 // Site has something of everything: a pool of eight hosts with slices of one, four and eight hosts that share counters,
-// three hosts of node-local devices, a device taint, a gang that runs, one that waits and one of single-host pods, a
-// stranger's claim and a stranger's pod. It is valid, and nothing of it is overdrawn.
+// three hosts of node-local devices, some of which many may share, a device taint, a gang that runs, one that waits for
+// slices, one for devices and one for parts of them, a stranger's claim and a stranger's pod. It is valid, and nothing of it
+// is overdrawn.
 func Site() *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
 		AcceleratorPools: []*berth.AcceleratorPool{dratest.Pool(Local), dratest.Pool(Slices)},
 		DeviceClasses: []*resourcev1.DeviceClass{
 			dratest.ByTopology("one", Slices, "one"), dratest.ByTopology("four", Slices, "four"), dratest.ByTopology("eight", Slices, "eight"),
-			dratest.Class("gpu", fmt.Sprintf("device.driver == %q", Local)),
+			dratest.ByTopology("gpu", Local, "gpu"), dratest.ByTopology("nic", Local, "nic"),
 		},
 		DeviceTaintRules: []*resourcev1.DeviceTaintRule{{
 			ObjectMeta: metav1.ObjectMeta{Name: "bad-gpu"},
@@ -56,14 +57,21 @@ func Site() *snapshot.Snapshot {
 		Configs: []*berth.GangReservationConfig{{ObjectMeta: metav1.ObjectMeta{Name: "config"}}},
 	}
 	hardware(s)
-	for _, class := range []string{"one", "four", "eight", "gpu"} {
+	for _, class := range []string{"one", "four", "eight", "gpu", "nic"} {
 		s.ResourceClaimTemplates = append(s.ResourceClaimTemplates, kueuetest.NewTemplate(class))
 	}
 	submit(s, "waits", "eight", 8)
 	submit(s, "loose", "gpu", 2)
+	submit(s, "shares", "nic", 3)
+	s.ResourceClaimTemplates[4].Spec.Spec.Devices.Requests[0].Exactly.Capacity = &resourcev1.CapacityRequirements{
+		Requests: map[resourcev1.QualifiedName]resource.Quantity{"gigabits": resource.MustParse("35")},
+	}
 	running(s)
 
-	foreign := dratest.Claim("other", "foreign", dratest.Result(Local, "g0", "gpu-0"))
+	part := dratest.Result(Local, "g0", "nic")
+	part.ShareID = ptr.To(types.UID("11111111-1111-1111-1111-111111111111"))
+	part.ConsumedCapacity = map[resourcev1.QualifiedName]resource.Quantity{"gigabits": resource.MustParse("30")}
+	foreign := dratest.Claim("other", "foreign", dratest.Result(Local, "g0", "gpu-0"), part)
 	foreign.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: "stranger", UID: "stranger"}}
 	s.ResourceClaims = append(s.ResourceClaims, foreign)
 	s.Pods = append(s.Pods, &corev1.Pod{
@@ -96,11 +104,24 @@ func hardware(s *snapshot.Snapshot) {
 		for d := range 2 {
 			slice = slice.Device(dratest.NewDevice(fmt.Sprintf("gpu-%d", d), "gpu"))
 		}
+		slice = slice.Device(shared("nic", "gigabits"))
 		s.ResourceSlices = append(s.ResourceSlices, slice.ResourceSlice)
 	}
 	for _, h := range hosts {
 		s.Nodes = append(s.Nodes, dratest.Node(h))
 	}
+}
+
+// shared is a device of which many may have a part, by tens of a hundred.
+func shared(name, capacity string) dratest.Device {
+	d := dratest.NewDevice(name, "nic")
+	ten := resource.MustParse("10")
+	d.AllowMultipleAllocations = ptr.To(true)
+	d.Capacity = map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{resourcev1.QualifiedName(capacity): {
+		Value:         resource.MustParse("100"),
+		RequestPolicy: &resourcev1.CapacityRequestPolicy{Default: &ten, ValidRange: &resourcev1.CapacityRequestPolicyRange{Min: &ten, Step: &ten}},
+	}}
+	return d
 }
 
 // submit adds a gang that has quota.
