@@ -219,7 +219,7 @@ func TestBadCalls(t *testing.T) {
 func TestOverload(t *testing.T) {
 	code, _, errs := call("", "run", "--family", "tree", "--size", "1", "--spans", "1", "--load", "10", "--line", "free", "--seeds", "1", "--hours", "10000",
 		"--kind", "hosts=1,duration=fixed:1h")
-	if code != exitFailed || !strings.HasPrefix(errs, "error: scenario scenario: policy berth, seed 0: the line grows without end: more work comes than the hardware can do (20001 gangs wait after ") {
+	if code != exitFailed || !strings.HasPrefix(errs, "error: scenario scenario: policy berth, seed 0: the line grows without end: more work comes than the hardware can do (5001 gangs wait after ") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 }

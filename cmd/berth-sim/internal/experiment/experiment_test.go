@@ -63,7 +63,7 @@ func TestShortOfTheBest(t *testing.T) {
 func TestHostsNeeded(t *testing.T) {
 	s := scenario.Scenario{
 		Name: "s", Family: hardware.Family{Name: "tree", Size: 4, Spans: []int{1, 4}, Pools: 6}, Load: 0.8, Line: simulate.Free, Compact: true,
-		Policies: []string{policy.FirstFit, policy.Random}, Seeds: 3, Hours: 100,
+		Policies: []string{policy.FirstFit, policy.Random}, Seeds: 3, Hours: 60,
 	}
 	p := prepare(t, s)
 	o := outcome(t, p)

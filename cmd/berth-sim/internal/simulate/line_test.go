@@ -68,14 +68,14 @@ func TestWhoIsLeftOut(t *testing.T) {
 	h := build(t, hardware.Family{Name: "kep", Pools: 2})
 	m := mix(h, 0.95, traffic.Durations{Kind: traffic.Lognormal, Mean: 1, Sigma: 1})
 	waited := 0.0
-	for seed := range uint64(4) {
-		gangs := m.Draw(seed, 40)
+	for seed := range uint64(2) {
+		gangs := m.Draw(seed, 25)
 		for i := range gangs {
 			gangs[i].Queue, gangs[i].Priority = fmt.Sprint(i%3), int32(i%2)
 		}
 		for _, p := range policy.Names[:6] {
 			fresh := func() simulate.Config {
-				c := config(t, h, p, seed, gangs, 40)
+				c := config(t, h, p, seed, gangs, 25)
 				c.Line = simulate.Free
 				return c
 			}

@@ -49,14 +49,14 @@ type Config struct {
 	Warmup, End float64
 	// Offers are what Result counts by; every gang must be of one of them.
 	Offers []hardware.Offer
-	// MostWaiting ends the run with an error: the hardware cannot do the work that comes. 0 means 20,000.
+	// MostWaiting ends the run with an error: the hardware cannot do the work that comes. 0 means 5,000.
 	MostWaiting int
 
 	// everybody who waits has part in every pass, for a test that compares.
 	everybody bool
 }
 
-const mostWaiting = 20_000
+const mostWaiting = 5_000
 
 // ErrOverload is that more gangs wait than Config.MostWaiting.
 var ErrOverload = errors.New("the line grows without end: more work comes than the hardware can do")

@@ -144,7 +144,7 @@ func TestConservation(t *testing.T) {
 		"windows": {Name: "windows", Extent: [3]int{2, 2, 1}},
 	} {
 		h := build(t, f)
-		gangs := mix(h, 0.8, traffic.Durations{Kind: traffic.Pareto, Mean: 1, Alpha: 1.5}).Draw(1, 20)
+		gangs := mix(h, 0.8, traffic.Durations{Kind: traffic.Pareto, Mean: 1, Alpha: 1.5}).Draw(1, 12)
 		offered, last := 0.0, 0.0
 		for _, g := range gangs {
 			offered += g.Duration * float64(g.Hosts)
@@ -152,7 +152,7 @@ func TestConservation(t *testing.T) {
 		}
 		for _, p := range policy.Names[:6] {
 			for _, discipline := range simulate.Disciplines {
-				c := config(t, h, p, 1, gangs, 20+last)
+				c := config(t, h, p, 1, gangs, 12+last)
 				c.Line = discipline
 				r := run(t, c)
 				done := r.Goodput * float64(r.Hosts) * c.End
