@@ -98,7 +98,7 @@ func (b Bars) Write(w io.Writer, format string) error {
 	}
 	p.NominalX(b.Groups...)
 	p.X.Min, p.X.Max = -0.5, float64(len(b.Groups))-0.5
-	width := max(step*vg.Length(len(b.Groups))+20*vg.Millimeter, 100*vg.Millimeter)
+	width := max(step*vg.Length(len(b.Groups))+20*vg.Millimeter, 130*vg.Millimeter)
 	return write(w, format, width, 70*vg.Millimeter, func(c draw.Canvas) {
 		p.Draw(below(c, legendTall))
 		legend(c, names)

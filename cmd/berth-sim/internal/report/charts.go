@@ -15,10 +15,14 @@ import (
 // colour of a policy is the same in all charts.
 func colour(name string) int { return slices.Index(policy.Names, name) }
 
-// bars has a group for each scenario and a bar for each policy that value knows something of.
+// bars has a group for each scenario and a bar for each policy that value knows something of. Random is left out: it is so far
+// off that nothing could be told of the others.
 func bars(title, y string, outcomes []*experiment.Outcome, value func(o *experiment.Outcome, policyAt int) (estimate.Interval, bool)) chart.Bars {
 	b := chart.Bars{Title: title, Y: y}
 	for i, name := range outcomes[0].Policies {
+		if name == policy.Random {
+			continue
+		}
 		s := chart.Series{Name: name, Colour: colour(name)}
 		for _, o := range outcomes {
 			if v, known := value(o, i); known {
