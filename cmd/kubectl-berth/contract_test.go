@@ -112,6 +112,7 @@ func TestContract(t *testing.T) {
 	for _, args := range []string{
 		"fit -f KEP -f testdata/in/templates.yaml -f testdata/in/states.yaml",
 		"fit -f KEP -f testdata/in/templates.yaml -f testdata/in/reserved.yaml --order=line",
+		"fit -f testdata/in/shares.yaml",
 		"fit -f KEP -f testdata/in/templates.yaml -f testdata/in/foreign.yaml -f testdata/in/two.yaml",
 		"fit -f testdata/in/two.yaml",
 		"fit -f testdata/in/racks.yaml",

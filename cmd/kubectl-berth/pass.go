@@ -110,6 +110,9 @@ func (w *world) consider(c candidate) outcome {
 	default:
 		o.gang = req.Gang
 		w.unchecked(c.workload)
+		if workload.IsAdmitted(c.workload) {
+			w.warn("Workload %s/%s is admitted and the input has no GangReservation for it: it is placed as if it waited", c.workload.Namespace, c.workload.Name)
+		}
 	}
 	return o
 }

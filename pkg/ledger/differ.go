@@ -25,6 +25,9 @@ func Differ(a, b *Ledger) string {
 			return diff
 		}
 	}
+	if diff := differ("fingerprints", a.prints.lines(), b.prints.lines()); diff != "" {
+		return diff
+	}
 	if diff := differ("quarantined hosts", mapLines(a.quarantined), mapLines(b.quarantined)); diff != "" {
 		return diff
 	}
@@ -134,6 +137,10 @@ func (u *hostUse) lines() []string {
 	used := slices.Clone(u.used)
 	slices.SortFunc(used, func(a, b amount) int { return strings.Compare(a.name, b.name) })
 	return []string{fmt.Sprint("used ", used), fmt.Sprint("pods ", pods)}
+}
+
+func (p *prints) lines() []string {
+	return []string{fmt.Sprint("all ", p.total), fmt.Sprint("pages ", p.pages)}
 }
 
 func mapLines(m map[string]int) []string {

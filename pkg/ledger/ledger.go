@@ -19,6 +19,8 @@ type Ledger struct {
 	owner *token
 	// pools by position in the inventory; nil where nothing is taken.
 	pools []*poolUse
+	// prints are the fingerprints of pools.
+	prints prints
 	// astray are pools that the inventory does not have.
 	astray map[inventory.PoolID]*poolUse
 	// rooms by position of the host in the inventory; nil where no pod is.
@@ -36,7 +38,7 @@ type token struct{ _ byte }
 func New(inv *inventory.Inventory) *Ledger {
 	l := &Ledger{
 		inv: inv, owner: &token{},
-		pools: make([]*poolUse, len(inv.Pools())), astray: map[inventory.PoolID]*poolUse{},
+		pools: make([]*poolUse, len(inv.Pools())), prints: newPrints(len(inv.Pools())), astray: map[inventory.PoolID]*poolUse{},
 		rooms: make([]*hostUse, len(inv.Hosts())), strange: map[string]*hostUse{}, quarantined: map[string]int{},
 	}
 	l.token.Store(l.owner)
@@ -46,7 +48,7 @@ func New(inv *inventory.Inventory) *Ledger {
 // Clone returns a ledger that can be changed without changing this one.
 func (l *Ledger) Clone() *Ledger {
 	out := &Ledger{
-		inv: l.inv, owner: l.owner, pools: l.pools, astray: l.astray, rooms: l.rooms, strange: l.strange, quarantined: l.quarantined,
+		inv: l.inv, owner: l.owner, pools: l.pools, prints: l.prints, astray: l.astray, rooms: l.rooms, strange: l.strange, quarantined: l.quarantined,
 	}
 	out.token.Store(&token{})
 	l.token.Store(&token{}) // What both see now is neither's own any more.
@@ -57,7 +59,7 @@ func (l *Ledger) Clone() *Ledger {
 func (l *Ledger) own() *token {
 	t := l.token.Load()
 	if l.owner != t {
-		l.pools, l.rooms = slices.Clone(l.pools), slices.Clone(l.rooms)
+		l.pools, l.rooms, l.prints.pages = slices.Clone(l.pools), slices.Clone(l.rooms), slices.Clone(l.prints.pages)
 		l.astray, l.strange, l.quarantined = maps.Clone(l.astray), maps.Clone(l.strange), maps.Clone(l.quarantined)
 		l.owner = t
 	}
@@ -76,7 +78,9 @@ func (l *Ledger) Take(h Holding) {
 	if old != nil {
 		records = old.records
 	}
+	before := u.occupied.print
 	u.swap(old, u.hold(append(records[:len(records):len(records)], h)))
+	l.settle(u, before)
 }
 
 // Give undoes one Take of an equal holding. It is false, and nothing changes, when there was none.
@@ -98,18 +102,21 @@ func (l *Ledger) Give(h Holding) bool {
 	if len(old.records) > 1 {
 		left = u.hold(slices.Delete(slices.Clone(old.records), i, i+1))
 	}
+	before := u.occupied.print
 	u.swap(old, left)
-	l.tidy(u)
+	l.settle(u, before)
 	return true
 }
 
 // Quarantine keeps every device of the pool that stands on the host from being given out.
 func (l *Ledger) Quarantine(pool inventory.PoolID, host string) {
 	u := l.use(pool)
+	before := u.occupied.print
 	l.quarantined[host]++
 	if u.quarantined[host]++; u.quarantined[host] == 1 {
 		u.occupied.quarantine(host, 1)
 	}
+	l.settle(u, before)
 }
 
 // Lift undoes one Quarantine. It is false, and nothing changes, when there was none.
@@ -118,6 +125,7 @@ func (l *Ledger) Lift(pool inventory.PoolID, host string) bool {
 		return false
 	}
 	u := l.use(pool)
+	before := u.occupied.print
 	if u.quarantined[host]--; u.quarantined[host] == 0 {
 		delete(u.quarantined, host)
 		u.occupied.quarantine(host, -1)
@@ -125,7 +133,7 @@ func (l *Ledger) Lift(pool inventory.PoolID, host string) bool {
 	if l.quarantined[host]--; l.quarantined[host] == 0 {
 		delete(l.quarantined, host)
 	}
-	l.tidy(u)
+	l.settle(u, before)
 	return true
 }
 
@@ -166,14 +174,17 @@ func (l *Ledger) use(id inventory.PoolID) *poolUse {
 	return u
 }
 
-// tidy forgets a pool of which nothing is taken any more.
-func (l *Ledger) tidy(u *poolUse) {
-	if u.held > 0 || len(u.quarantined) > 0 {
-		return
+// settle follows a change of what is taken of a pool, and forgets one of which nothing is taken any more.
+func (l *Ledger) settle(u *poolUse, before uint64) {
+	at, known := l.inv.Position(u.id)
+	if known {
+		l.prints.change(at, before, u.occupied.print)
 	}
-	if at, known := l.inv.Position(u.id); known {
+	switch {
+	case u.held > 0 || len(u.quarantined) > 0:
+	case known:
 		l.pools[at] = nil
-	} else {
+	default:
 		delete(l.astray, u.id)
 	}
 }

@@ -18,6 +18,7 @@ func (l *Ledger) Onto(inv *inventory.Inventory) *Ledger {
 			out.astray[u.id] = u
 		case known && inv.Pools()[at] == u.pool:
 			out.pools[at] = u
+			out.prints.change(at, 0, u.occupied.print)
 		default:
 			out.again(u)
 		}

@@ -36,12 +36,11 @@ func (s *Scored) one(p *plan, w World) (Decision, bool) {
 
 // cheapest fills best with the cheapest devices that suit the pods and returns how many there are.
 func (s *Scored) cheapest(it *item, set *gang.PodSet, w World, best []suitor) int {
-	n := 0
-	list := s.rankings(it, w)
-	var worth []int64
-	if it.class.Tied(it.span) && len(s.realms) > 0 {
-		worth = s.worths(w)
+	if !it.class.Tied(it.span) || len(s.realms) == 0 {
+		return s.first(s.lineup(it, w), it, set, w, best)
 	}
+	n := 0
+	list, worth := s.rankings(it, w), s.worths(w)
 	for i := range it.class.Members {
 		m := &it.class.Members[i]
 		if m.Span != it.span {
@@ -50,9 +49,6 @@ func (s *Scored) cheapest(it *item, set *gang.PodSet, w World, best []suitor) in
 		r := list[i]
 		state := w.Inventory.State(m.Pool)
 		common, same := state.Common()
-		if worth == nil {
-			common, same = -1, true
-		}
 		for at := 0; ; at++ {
 			// Candidates in order of losses end early; when they lie in several domains each must be looked at.
 			c, ok := r.next(at, same)

@@ -35,7 +35,10 @@ type Scored struct {
 	visit   uint64                          // number of the call
 	needs   ledger.Needs                    // of the pods of the call, made when they are first asked for
 	asked   uint64                          // the call that needs are of
-	rank    map[*inventory.Class][]*ranking // by position in Class.Members; nil where out of date
+	rank    map[*inventory.Class][]*ranking // by position in Class.Members
+	lineups map[rankKey]*lineup
+	// whole: the neighbours of all devices of the class are known.
+	whole map[*inventory.Class]bool
 
 	// realms by position in the inventory's Domains, and the worth of each as of this call.
 	realms []realm
@@ -102,7 +105,7 @@ func (s *Scored) prepare(w World) {
 		return
 	}
 	s.inv, s.wants, s.classes = w.Inventory, wants, w.Inventory.Classes()
-	s.rank = map[*inventory.Class][]*ranking{}
+	s.rank, s.lineups, s.whole = map[*inventory.Class][]*ranking{}, map[rankKey]*lineup{}, map[*inventory.Class]bool{}
 	s.shelves = make([]*shelf, len(w.Inventory.Pools()))
 	kept := make(map[*inventory.Plan]*shelf, len(s.shelves))
 	for i, p := range w.Inventory.Pools() {
@@ -127,28 +130,45 @@ func (s *Scored) shelf(pool int, w World) *shelf {
 	return s.shelves[pool]
 }
 
-// rankings of a class by its Members, each brought up to date.
-func (s *Scored) rankings(it *item, w World) []*ranking {
-	list := s.rank[it.class]
+// ranks are the rankings of a class by its Members, whether or not they are up to date.
+func (s *Scored) ranks(class *inventory.Class, w World) []*ranking {
+	list := s.rank[class]
 	if list == nil {
-		list = make([]*ranking, len(it.class.Members))
-		for i := range it.class.Members {
-			m := &it.class.Members[i]
-			list[i] = s.shelf(m.Pool, w).ranking(it.class.Name, m)
+		list = make([]*ranking, len(class.Members))
+		whole := true
+		for i := range class.Members {
+			m := &class.Members[i]
+			sh := s.shelf(m.Pool, w)
+			list[i] = sh.ranking(class.Name, m)
+			list[i].lineup = nil // It may come from another inventory, where pools had other positions.
+			whole = whole && sh.near.Complete
 		}
-		s.rank[it.class] = list
+		s.rank[class], s.whole[class] = list, whole
 	}
+	return list
+}
+
+// rankings of a class by its Members, each of the item's span brought up to date.
+func (s *Scored) rankings(it *item, w World) []*ranking {
+	list := s.ranks(it.class, w)
 	for i := range it.class.Members {
-		m := &it.class.Members[i]
-		if m.Span != it.span {
-			continue
-		}
-		if r := list[i]; !r.fresh || r.taken != w.Ledger.Fingerprint(m.Pool) {
-			occ := w.Ledger.Occupied(m.Pool)
-			s.shelves[m.Pool].rank(r, m.Devices, &occ)
+		if m := &it.class.Members[i]; m.Span == it.span {
+			s.refresh(list[i], m, w)
 		}
 	}
 	return list
+}
+
+// refresh brings a ranking up to date, and its lineup with it.
+func (s *Scored) refresh(r *ranking, m *inventory.Members, w World) {
+	if r.fresh && r.taken == w.Ledger.Fingerprint(m.Pool) {
+		return
+	}
+	occ := w.Ledger.Occupied(m.Pool)
+	s.shelves[m.Pool].rank(r, m.Devices, &occ)
+	if r.lineup != nil {
+		r.lineup.enter(r.leaf)
+	}
 }
 
 // suits reports whether pods of the set may use a free device: everything that blockedBy checks but what is taken.
@@ -182,7 +202,6 @@ func (s *Scored) decide(p *plan, w World, chosen []suitor) Decision {
 	it := p.items[0]
 	ps := PodSet{Name: p.set.Name, Claims: []Claim{{PodClaim: p.set.Claims[it.claim].PodClaim, PodsPerClaim: it.span}}}
 	instances := make([]Instance, len(chosen))
-	proved := true
 	for i, c := range chosen {
 		d := w.Inventory.Pools()[c.pool].Devices[c.device]
 		instances[i].Devices = []Device{device(it.req, d)}
@@ -190,10 +209,7 @@ func (s *Scored) decide(p *plan, w World, chosen []suitor) Decision {
 		ps.Domains = appendDomain(ps.Domains, d)
 	}
 	ps.Claims[0].Instances = instances
-	for i := range it.class.Members {
-		proved = proved && s.shelves[it.class.Members[i].Pool].near.Complete
-	}
-	d := Decision{PodSets: []PodSet{ps}, Proved: proved}
+	d := Decision{PodSets: []PodSet{ps}, Proved: s.whole[it.class]}
 	s.price(&d, w)
 	return d
 }

@@ -60,6 +60,9 @@ type ranking struct {
 	sorted int
 	// lists is how long the lists of all members are together.
 	lists int
+	// lineup is where the ranking stands as a leaf, if it does.
+	lineup *lineup
+	leaf   int32
 }
 
 // candidate is a free device. Less is lost with a smaller loss; of equal losses the first by name counts.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
@@ -94,6 +95,8 @@ type Device struct {
 	Device  string `json:"device"`
 	// Hosts are node names in rank order.
 	Hosts []string `json:"hosts"`
+	// Capacity is what the claim has of a device that many may share, as quantities by name; empty for a whole device.
+	Capacity map[string]string `json:"capacity"`
 }
 
 // RunnerUp is a choice that was not taken.
@@ -181,6 +184,7 @@ func PodSets(d placement.Decision) []PodSet {
 				for _, dev := range instance.Devices {
 					claim.Devices = append(claim.Devices, Device{
 						Request: dev.Request, Driver: dev.Pool.Driver, Pool: dev.Pool.Name, Device: dev.Name, Hosts: full(dev.Hosts),
+						Capacity: Part(dev.Capacity),
 					})
 				}
 				set.Claims = append(set.Claims, claim)
@@ -189,6 +193,18 @@ func PodSets(d placement.Decision) []PodSet {
 		sets = append(sets, set)
 	}
 	return sets
+}
+
+// Part is what somebody has of a shared device, as quantities by name.
+func Part(amounts []inventory.Amount) map[string]string {
+	part := map[string]string{}
+	for _, a := range amounts {
+		part[a.Name] = strconv.FormatInt(a.Milli/1000, 10)
+		if a.Milli%1000 != 0 {
+			part[a.Name] = strconv.FormatInt(a.Milli, 10) + "m"
+		}
+	}
+	return part
 }
 
 // full is the list itself, or an empty one instead of nil.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -31,7 +32,7 @@ func devicesOf(ps PodSet) string {
 	var devices, long, pools []string
 	for _, c := range ps.Claims {
 		for _, d := range c.Devices {
-			devices, long = append(devices, d.Device), append(long, d.Pool+"/"+d.Device)
+			devices, long = append(devices, partly(d, d.Device)), append(long, partly(d, d.Pool+"/"+d.Device))
 			pools = append(pools, d.Pool)
 		}
 	}
@@ -40,6 +41,18 @@ func devicesOf(ps PodSet) string {
 		return Some(long)
 	}
 	return fmt.Sprintf("%s (%s)", Some(devices), Some(pools))
+}
+
+// partly says how much of a shared device it is: "40 bandwidth of nic-0".
+func partly(d Device, name string) string {
+	var amounts []string
+	for _, capacity := range slices.Sorted(maps.Keys(d.Capacity)) {
+		amounts = append(amounts, d.Capacity[capacity]+" "+capacity)
+	}
+	if len(amounts) == 0 {
+		return name
+	}
+	return strings.Join(amounts, " and ") + " of " + name
 }
 
 // counted says of hosts that follow each other how often: "n1 (3 pods), n2".

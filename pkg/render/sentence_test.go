@@ -22,7 +22,10 @@ func TestSentences(t *testing.T) {
 		PodClaim: "gpu", PodsPerClaim: 1, Instances: []placement.Instance{
 			{Devices: []placement.Device{{Request: "r", Pool: inventory.PoolID{Driver: "d", Name: "n1"}, Name: "gpu-0", Hosts: []string{"n1"}}}},
 			{Devices: []placement.Device{{Request: "r", Pool: inventory.PoolID{Driver: "d", Name: "n1"}, Name: "gpu-1", Hosts: []string{"n1"}}}},
-			{Devices: []placement.Device{{Request: "r", Pool: inventory.PoolID{Driver: "d", Name: "n2"}, Name: "gpu-0", Hosts: []string{"n2"}}}},
+			{Devices: []placement.Device{{
+				Request: "r", Pool: inventory.PoolID{Driver: "d", Name: "n2"}, Name: "gpu-0", Hosts: []string{"n2"}, Share: true,
+				Capacity: []inventory.Amount{{Name: "memory", Milli: 40_000}, {Name: "cores", Milli: 1500}},
+			}}},
 		},
 	}}}}}
 	inRack, across := several, several
@@ -38,9 +41,9 @@ func TestSentences(t *testing.T) {
 		want string
 	}{
 		{w.Decide(fits, nil), "Job ns/train fits: dev (pod-a) on n1, n2"},
-		{w.Decide(several, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, n2/gpu-0 on n1 (2 pods), n2"},
-		{w.Decide(inRack, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, n2/gpu-0 on n1 (2 pods), n2 in rack a"},
-		{w.Decide(across, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, n2/gpu-0 on n1 (2 pods), n2 across no rack, rack a"},
+		{w.Decide(several, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, 1500m cores and 40 memory of n2/gpu-0 on n1 (2 pods), n2"},
+		{w.Decide(inRack, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, 1500m cores and 40 memory of n2/gpu-0 on n1 (2 pods), n2 in rack a"},
+		{w.Decide(across, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, 1500m cores and 40 memory of n2/gpu-0 on n1 (2 pods), n2 across no rack, rack a"},
 		{w.Decide(two, nil), "Job ns/train fits: main: dev (pod-a) on n1, n2; more: dev (pod-a) on n1, n2"},
 		{w.Reserve(PodSets(fits)), "Job ns/train has its slice: dev (pod-a) on n1, n2"},
 		{w.Decide(waits, nil), "Job ns/train waits (NoFreeSlice): none is free (the search was cut short: a place may exist all the same)"},

@@ -177,8 +177,22 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.Start(ctx)
 }
 
-// Pause freezes the process: its connections stay open and its ports taken, but it does nothing until Resume.
-func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
+// Pause freezes the process: its connections stay open and its ports taken, but it does nothing until Resume. On a busy
+// machine it takes a moment until the signal has reached all threads, so that is awaited.
+func (p *Process) Pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for end := time.Now().Add(pausePatience); !stopped(p.PID()); {
+		if time.Now().After(end) {
+			return fmt.Errorf("%s: it goes on after a SIGSTOP", p.command.Name)
+		}
+		time.Sleep(time.Millisecond) // nothing tells when another process has stopped
+	}
+	return nil
+}
+
+const pausePatience = 10 * time.Second
 
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }

@@ -57,3 +57,13 @@ func StartTime(pid int) string {
 	}
 	return fields[start]
 }
+
+// stopped reports whether a process has been stopped by a signal, or is no more.
+func stopped(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	return strings.HasPrefix(rest, "T") || strings.HasPrefix(rest, "Z")
+}

@@ -24,3 +24,9 @@ func StartTime(pid int) string {
 	}
 	return strings.TrimSpace(string(out))
 }
+
+// stopped reports whether a process has been stopped by a signal, or is no more.
+func stopped(pid int) bool {
+	out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+	return err != nil || strings.HasPrefix(string(out), "T") || strings.HasPrefix(string(out), "Z")
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -18,7 +19,9 @@ import (
 // capacities are what a device has, in order of names. problem names one that cannot be counted in thousandths, or whose
 // policy Kubernetes releases judge differently.
 func capacities(d *resourcev1.Device) (out []inventory.Capacity, problem string) {
-	for name, c := range d.Capacity {
+	// From the last name on, so that of several problems the first one by name is told.
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(d.Capacity))) {
+		c := d.Capacity[name]
 		milli, ok := exact(c.Value)
 		if !ok {
 			problem = fmt.Sprintf("its capacity %s is %s, which cannot be counted", name, c.Value.String())
@@ -31,7 +34,7 @@ func capacities(d *resourcev1.Device) (out []inventory.Capacity, problem string)
 		}
 		out = append(out, capacity)
 	}
-	slices.SortFunc(out, func(a, b inventory.Capacity) int { return cmp.Compare(a.Name, b.Name) })
+	slices.Reverse(out)
 	return out, problem
 }
 
@@ -75,14 +78,14 @@ func asked(c *resourcev1.CapacityRequirements) ([]inventory.Amount, string) {
 		return nil, ""
 	}
 	var out []inventory.Amount
-	for name, q := range c.Requests {
+	for _, name := range slices.Sorted(maps.Keys(c.Requests)) {
+		q := c.Requests[name]
 		milli, ok := exact(q)
 		if !ok {
 			return nil, fmt.Sprintf("%s of capacity %s", q.String(), name)
 		}
 		out = append(out, inventory.Amount{Name: string(name), Milli: milli})
 	}
-	slices.SortFunc(out, func(a, b inventory.Amount) int { return cmp.Compare(a.Name, b.Name) })
 	return out, ""
 }
 

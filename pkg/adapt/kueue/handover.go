@@ -7,6 +7,7 @@ import (
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/pkg/adapt/dra"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/render"
 )
@@ -48,6 +49,7 @@ func Reserved(res *berth.GangReservation) []render.PodSet {
 				at := &set.Claims[first+i]
 				at.Devices = append(at.Devices, render.Device{
 					Request: d.Request, Driver: d.Driver, Pool: d.Pool, Device: d.Device, Hosts: append([]string{}, d.Hosts...),
+					Capacity: render.Part(dra.Amounts(d.Capacity)),
 				})
 			}
 		}

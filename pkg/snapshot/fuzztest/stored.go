@@ -12,8 +12,8 @@ import (
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
-// Stored makes a snapshot one that an API server could hold: it drops objects without a name and a second one of the same
-// namespace and name, and gives every object a UID of its own and a resourceVersion that differs where anything else does.
+// Stored makes a snapshot one that an API server could hold: it drops objects without a name, a second one of the same
+// namespace and name and what cannot be written as JSON, and gives every object a UID of its own and a resourceVersion that differs where anything else does.
 func Stored(s *snapshot.Snapshot) *snapshot.Snapshot {
 	lists := reflect.ValueOf(s).Elem()
 	for i := range lists.NumField() {
@@ -35,7 +35,11 @@ func Stored(s *snapshot.Snapshot) *snapshot.Snapshot {
 			names[name], uids[object.GetUID()] = true, true
 			object.SetManagedFields(nil)
 			object.SetResourceVersion("")
-			object.SetResourceVersion(version(object))
+			raw, err := json.Marshal(object)
+			if err != nil {
+				continue // of a kind that no JSON says: an IntOrString that is neither
+			}
+			object.SetResourceVersion(version(raw))
 			kept = reflect.Append(kept, list.Index(j))
 		}
 		list.Set(kept)
@@ -44,11 +48,7 @@ func Stored(s *snapshot.Snapshot) *snapshot.Snapshot {
 }
 
 // version is a number made of everything that an object says.
-func version(object metav1.Object) string {
-	raw, err := json.Marshal(object)
-	if err != nil {
-		panic(err) // objects of the API are made to be marshalled
-	}
+func version(raw []byte) string {
 	h := fnv.New64a()
 	h.Write(raw)
 	return fmt.Sprint(h.Sum64())
