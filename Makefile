@@ -17,7 +17,7 @@ MODULE := github.com/berth-dev/berth
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 UNIT_TIMEOUT ?= 20m
 # Packages whose tests start clusters, at once. Such tests mostly wait, for leases and for Kubernetes' own timers.
-CLUSTER_PARALLEL ?= 3
+CLUSTER_PARALLEL ?= 2
 CLUSTER_TIMEOUT ?= 40m
 # Passed to every `go test`, for instance TESTFLAGS='-run TestSeating -v'.
 TESTFLAGS ?=

@@ -47,7 +47,7 @@ func (w *world) launch(t *testing.T, program, name string, proxy *faults.Proxy) 
 apiVersion: config.berth.dev/v1alpha1
 kind: BerthConfiguration
 # The lease must not be lost before it is time, however busy the machine is.
-leaderElection: {namespace: berth-system, leaseDuration: 5s, renewDeadline: 4s, retryPeriod: 200ms, writeTimeout: 1s}
+leaderElection: {namespace: berth-system, leaseDuration: 9s, renewDeadline: 6s, retryPeriod: 200ms, writeTimeout: 2s}
 health: {bindAddress: %q}
 metrics: {bindAddress: "0"}
 logging: {level: debug}
