@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -107,12 +106,11 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 		}
 	}
 	r.forget(s)
-	asked := adaptkueue.Folds(s.CapacityFolds)
-	if len(asked) == 0 {
+	if len(s.CapacityFolds) == len(v.deleted) {
 		return v, nil
 	}
 	world := r.Cluster.World(s)
-	compiled := r.compiler.Compile(world.Inventory, asked)
+	compiled := r.compiler.Compile(s.CapacityFolds, world.Inventory)
 	r.calculate.Sweep()
 	now := r.Now()
 	books := newBooks(s, compiled)
