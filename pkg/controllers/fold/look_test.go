@@ -2,7 +2,6 @@ package fold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -80,7 +77,9 @@ func newLooker(t *testing.T, objects ...client.Object) *looker {
 				if err := wrote("create", obj); err != nil {
 					return err
 				}
-				obj.SetUID(types.UID("uid-of-" + obj.GetName()))
+				if obj.GetUID() == "" {
+					obj.SetUID(types.UID("uid-of-" + obj.GetName()))
+				}
 				return c.Create(ctx, obj, opts...)
 			},
 			Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
@@ -289,44 +288,25 @@ func (l *looker) fold() *berth.CapacityFold {
 }
 
 // gang puts a gang of that many pods on a device, charged and running.
-func (l *looker) gang(name, class, device string, hosts ...string) (kueuetest.Workload, *berth.GangReservation) {
+func (l *looker) gang(name, device string, hosts ...string) (kueuetest.Workload, *berth.GangReservation) {
 	l.t.Helper()
-	job := kueuetest.NewJob(name, class, int32(len(hosts)))
+	job := kueuetest.NewJob(name, "pair", int32(len(hosts)))
 	wl := kueuetest.NewWorkload(job).QuotaReserved(kueuetest.Start)
-	wl.ResourceVersion = ""
 	wl.Status.Admission.PodSetAssignments[0].ResourceUsage = corev1.ResourceList{shares: *resource.NewQuantity(int64(len(hosts)), resource.DecimalSI)}
 	res := kueuetest.NewReservation(name, wl, job, device, hosts...)
-	res.ResourceVersion = ""
-	for i := range res.Spec.PodSets {
-		for c := range res.Spec.PodSets[i].Claims {
-			for d := range res.Spec.PodSets[i].Claims[c].Devices {
-				dev := &res.Spec.PodSets[i].Claims[c].Devices[d]
-				dev.Driver, dev.Pool = driver, "pod-a"
-			}
-		}
-	}
-	uids := map[client.Object]types.UID{wl.Workload: wl.UID, res: res.UID}
-	for _, obj := range []client.Object{wl.Workload, res} {
-		l.create(obj)
-		obj.SetUID(uids[obj])
-		if err := l.Update(l.t.Context(), obj); err != nil {
-			l.t.Fatal(err)
-		}
-	}
+	wl.ResourceVersion, res.ResourceVersion = "", ""
+	l.create(wl.Workload)
+	l.create(res)
 	return wl, res
 }
 
-// change writes the status of an object of the gang.
+// change writes the status of an object.
 func (l *looker) change(obj client.Object) {
 	l.t.Helper()
 	if err := l.Status().Update(l.t.Context(), obj); err != nil {
 		l.t.Fatal(err)
 	}
 }
-
-var errRefused = apierrors.NewForbidden(kueue.Resource("clusterqueues"), "a", errors.New("no"))
-
-var _ = resourcev1.SchemeGroupVersion
 
 func TestFollowsTheHardware(t *testing.T) {
 	l := newLooker(t)
@@ -363,4 +343,12 @@ func TestFollowsTheHardware(t *testing.T) {
 	l.holds("Cohort", "research", "4")
 	l.said("tpus: Normal CapacityRose 4 berth.dev/shares of flavor tpu-v5e, 2 before")
 	l.wrote("")
+}
+
+// moreHardware is more hardware, of which a class other selects one device.
+func moreHardware() []client.Object {
+	return []client.Object{
+		dratest.ByTopology("other", driver, "other"),
+		dratest.NewSlice("more", driver, "pod-b").Device(dratest.NewDevice("other-0", "other").On("other")).ResourceSlice,
+	}
 }
