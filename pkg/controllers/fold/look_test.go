@@ -352,3 +352,21 @@ func moreHardware() []client.Object {
 		dratest.NewSlice("more", driver, "pod-b").Device(dratest.NewDevice("other-0", "other").On("other")).ResourceSlice,
 	}
 }
+
+// late is a cache that has not seen a change of one ClusterQueue yet.
+type late struct {
+	client.Client
+	queue *kueue.ClusterQueue
+}
+
+func (c late) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := c.Client.List(ctx, list, opts...)
+	if queues, is := list.(*kueue.ClusterQueueList); is {
+		for i := range queues.Items {
+			if queues.Items[i].Name == c.queue.Name {
+				queues.Items[i] = *c.queue
+			}
+		}
+	}
+	return err
+}
