@@ -80,7 +80,11 @@ func Assert(want int, seen Seen, was Memory) (write bool, verdict Verdict, now M
 		was.Contested = true
 		return false, Contested, was
 	case seen.LendingLimit > milli:
-		return false, AboveLendingLimit, was
+		previous := -1
+		if ours {
+			previous = int(seen.Milli / 1000)
+		}
+		return false, AboveLendingLimit, decided(want, previous, was)
 	case !ours:
 		was.Asserted = true
 	}

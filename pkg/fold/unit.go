@@ -123,8 +123,8 @@ func (c *Compiler) compare(plan *inventory.Plan, devices []int32, of map[int32][
 			}
 			if most != 0 && n != most {
 				u.problem = &reason.Refusal{Code: reason.FoldUnitMismatch, Message: fmt.Sprintf(
-					"on host %s %s of DeviceClass %s or %s of DeviceClass %s: their shares are not the same amount of hardware",
-					plan.Hosts()[h], fit(most), example, number(n), class)}
+					"on host %s %s of DeviceClass %s or %d of DeviceClass %s: their shares are not the same amount of hardware",
+					plan.Hosts()[h], fit(most), example, n, class)}
 				return u
 			}
 			if most == 0 {
@@ -150,13 +150,6 @@ func fit(n int) string {
 		return "fits one device"
 	}
 	return fmt.Sprintf("fit %d devices", n)
-}
-
-func number(n int) string {
-	if n == 1 {
-		return "one"
-	}
-	return fmt.Sprint(n)
 }
 
 // beside is how many devices of one kind fit on a host that all of them stand on.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -35,3 +37,33 @@ func Folds(all []*berth.CapacityFold) []fold.Fold {
 
 // DefaultFoldResource is the default of CapacityFold.spec.resource, for objects that no API server has defaulted.
 const DefaultFoldResource = "berth.dev/shares"
+
+// FoldCompiler compiles CapacityFolds and keeps what came out while neither they nor the hardware change. It is not safe for
+// concurrent use.
+type FoldCompiler struct {
+	compiler fold.Compiler
+	inv      *inventory.Inventory
+	of       []foldVersion
+	last     []fold.Compiled
+}
+
+type foldVersion struct {
+	uid        types.UID
+	generation int64
+	name       string
+	deleted    bool
+}
+
+// Compile checks all folds on the inventory, the oldest first. The result must not be changed.
+func (c *FoldCompiler) Compile(all []*berth.CapacityFold, inv *inventory.Inventory) []fold.Compiled {
+	of := make([]foldVersion, 0, len(all))
+	for _, f := range all {
+		of = append(of, foldVersion{f.UID, f.Generation, f.Name, f.DeletionTimestamp != nil})
+	}
+	slices.SortFunc(of, func(a, b foldVersion) int { return cmp.Compare(a.name, b.name) })
+	if c.inv == inv && slices.Equal(c.of, of) {
+		return c.last
+	}
+	c.inv, c.of, c.last = inv, of, c.compiler.Compile(inv, Folds(all))
+	return c.last
+}
