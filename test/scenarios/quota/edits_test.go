@@ -288,7 +288,7 @@ func TestContested(t *testing.T) {
 	// The last value stays when the fold goes, and the target says so.
 	s.drop(f)
 	s.Get(queue)
-	s.awaitEvent(queue, "LastValueStays", "CapacityFold contested is gone: 16 berth.dev/shares of flavor tpu-v5e stay")
+	s.awaitEvent(queue, "LastValueStays", "CapacityFold contested is deleted: 16 berth.dev/shares of flavor tpu-v5e stay, and follow nothing any more")
 	if n, err := s.quota(s.Context(), target, scene.Flavor, shares); err != nil || n != 16 {
 		t.Errorf("after the fold is gone the quota is %d (%v)", n, err)
 	}

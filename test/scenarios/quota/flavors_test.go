@@ -103,7 +103,7 @@ func TestFlavorIsMade(t *testing.T) {
 	is(map[string]string{"example.com/hall": "seven"},
 		corev1.Toleration{Key: "example.com/tpu", Operator: corev1.TolerationOpEqual, Value: "yes", Effect: corev1.TaintEffectNoSchedule})
 	s.awaitEvent(f, "FlavorCreated", "ResourceFlavor made")
-	s.awaitEvent(f, "CohortCreated", "Cohort made")
+	s.awaitEvent(f, "CohortCreated", "Cohort made, with 4 berth.dev/shares of flavor made")
 	// Another host gets the label, so it says nothing of these any more; and they lose their taint.
 	change(s, &corev1.Node{ObjectMeta: named("node-0")}, func(n *corev1.Node) { n.Labels["example.com/hall"] = "seven" })
 	mark(func(n *corev1.Node) { n.Spec.Taints = nil })
