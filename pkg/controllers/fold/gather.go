@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -113,7 +114,7 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 	compiled := r.compiler.Compile(s.CapacityFolds, world.Inventory)
 	r.calculate.Sweep()
 	now := r.Now()
-	books := newBooks(s, compiled)
+	books := adaptkueue.NewBooks(s, compiled)
 	for i, c := range compiled {
 		object := byName[c.Name]
 		f := folded{now: now, object: object, compiled: c, kept: r.keep(object.UID)}
@@ -121,14 +122,14 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 		for _, t := range object.Spec.Targets {
 			found := cached(s, t)
 			found.stale = !f.looked || f.target(nameOf(t)).newest.after(found.version)
-			queues := books.queues(t)
+			queues := books.Queues(t)
 			for q := range queues {
 				under[q] = true
 			}
-			f.targets = append(f.targets, target{FoldTarget: t, found: found, charged: books.charged(c, queues)})
+			f.targets = append(f.targets, target{FoldTarget: t, found: found, charged: books.Charged(c, queues)})
 		}
 		if c.Problem == nil {
-			f.observed = c.Observe(&r.calculate, world.Inventory, world.Ledger, books.gangs(i, under))
+			f.observed = c.Observe(&r.calculate, world.Inventory, world.Ledger, books.Gangs(i, under))
 			f.losses = sentences(c.Losses(world.Inventory, world.Ledger))
 		}
 		v.folds = append(v.folds, f)
