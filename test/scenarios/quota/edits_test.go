@@ -19,7 +19,7 @@ import (
 
 const (
 	// edits by update and by server-side apply each.
-	edits = 200
+	edits = 100
 	// Who edits counts along: by update in an annotation and the quota of CPU, by apply in a label and the weight.
 	byUpdate, byApply = "test/updated", "test/applied"
 )
