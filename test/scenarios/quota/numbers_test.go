@@ -47,7 +47,7 @@ type row struct {
 	whole               numbers
 	broken              [ways]numbers
 	tiling              string
-	fold *berth.CapacityFold
+	fold                *berth.CapacityFold
 }
 
 const tiles = "True Tiles: …"
