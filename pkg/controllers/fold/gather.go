@@ -9,6 +9,7 @@ import (
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
+	"github.com/berth-dev/berth/pkg/render"
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
@@ -130,7 +131,7 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 		}
 		if c.Problem == nil {
 			f.observed = c.Observe(&r.calculate, world.Inventory, world.Ledger, books.Gangs(i, under))
-			f.losses = sentences(c.Losses(world.Inventory, world.Ledger))
+			f.losses = render.Losses(c.Losses(world.Inventory, world.Ledger))
 		}
 		v.folds = append(v.folds, f)
 	}

@@ -19,7 +19,7 @@ import (
 
 const (
 	// edits by update and by server-side apply each.
-	edits = 200
+	edits = 100
 	// Who edits counts along: by update in an annotation and the quota of CPU, by apply in a label and the weight.
 	byUpdate, byApply = "test/updated", "test/applied"
 )
@@ -177,7 +177,9 @@ func (v *versions) judge(t *testing.T) (numbers int) {
 		}
 		before := v.all[i-1]
 		updated, applied := next(t, before.Annotations[byUpdate], now.Annotations[byUpdate]), next(t, before.Labels[byApply], now.Labels[byApply])
-		number := func(cq *kueue.ClusterQueue) int64 { return cq.Spec.ResourceGroups[0].Flavors[0].Resources[1].NominalQuota.Value() }
+		number := func(cq *kueue.ClusterQueue) int64 {
+			return cq.Spec.ResourceGroups[0].Flavors[0].Resources[1].NominalQuota.Value()
+		}
 		moved := number(before) != number(now)
 		if moved && (updated || applied) {
 			t.Errorf("version %s: somebody's edit and the number changed in one write", now.ResourceVersion)
@@ -223,7 +225,9 @@ func TestContested(t *testing.T) {
 	s.fold(f)
 	s.awaitQuota(f, 16)
 	sets := func(n string) func(*kueue.ClusterQueue) {
-		return func(cq *kueue.ClusterQueue) { cq.Spec.ResourceGroups[0].Flavors[0].Resources[1].NominalQuota = parse(n) }
+		return func(cq *kueue.ClusterQueue) {
+			cq.Spec.ResourceGroups[0].Flavors[0].Resources[1].NominalQuota = parse(n)
+		}
 	}
 
 	change(s, queue, sets("999"))
@@ -237,7 +241,9 @@ func TestContested(t *testing.T) {
 	s.awaitQuota(f, 777)
 
 	// An annotation ends it, and somebody who applies the whole list has his turn again: once.
-	change(s, queue, func(cq *kueue.ClusterQueue) { metav1.SetMetaDataAnnotation(&cq.ObjectMeta, berth.AnnotationFoldPaused, "false") })
+	change(s, queue, func(cq *kueue.ClusterQueue) {
+		metav1.SetMetaDataAnnotation(&cq.ObjectMeta, berth.AnnotationFoldPaused, "false")
+	})
 	s.awaitQuota(f, 12)
 	manifest := func(n string) {
 		t.Helper()
@@ -262,7 +268,9 @@ func TestContested(t *testing.T) {
 	s.awaitQuota(f, 556)
 
 	// A pause leaves everything, and its end asserts the number.
-	change(s, f, func(f *berth.CapacityFold) { metav1.SetMetaDataAnnotation(&f.ObjectMeta, berth.AnnotationFoldPaused, "true") })
+	change(s, f, func(f *berth.CapacityFold) {
+		metav1.SetMetaDataAnnotation(&f.ObjectMeta, berth.AnnotationFoldPaused, "true")
+	})
 	s.awaitTarget(f, berth.TargetPaused, 12)
 	s.awaitCondition(f, berth.FoldFollowing, "False Paused: …")
 	s.cordon("node-0", false)
@@ -311,4 +319,3 @@ func (s *stage) awaitTarget(f *berth.CapacityFold, state berth.FoldTargetState, 
 		return nil
 	})
 }
-

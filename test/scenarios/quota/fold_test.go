@@ -39,7 +39,10 @@ func (s *stage) fold(f *berth.CapacityFold) *berth.CapacityFold {
 			}
 		}
 		if f.Spec.Flavor != scene.Flavor {
-			s.drop(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: f.Spec.Flavor}})
+			// It goes with the ClusterQueues that have it.
+			if err := s.Client.Delete(context.Background(), &kueue.ResourceFlavor{ObjectMeta: named(f.Spec.Flavor)}); client.IgnoreNotFound(err) != nil {
+				s.Errorf("deleting ResourceFlavor %s: %v", f.Spec.Flavor, err)
+			}
 		}
 	})
 	s.make(f)

@@ -47,7 +47,7 @@ type row struct {
 	whole               numbers
 	broken              [ways]numbers
 	tiling              string
-	fold *berth.CapacityFold
+	fold                *berth.CapacityFold
 }
 
 const tiles = "True Tiles: …"
@@ -266,7 +266,7 @@ func TestUnits(t *testing.T) {
 	both := newPool("both", "both-0", 4).parts("both-gpu").whole("both-rack", 4, 0)
 	s.build(both)
 	together := s.fold(newFold("u-together", "u-together", berth.FoldPhysical, "both-gpu", "both-rack"))
-	s.awaitCondition(together, berth.FoldReady, "False FoldUnitMismatch: on host both-0-0 fit 4 devices of DeviceClass both-gpu or one of DeviceClass both-rack: "+
+	s.awaitCondition(together, berth.FoldReady, "False FoldUnitMismatch: on host both-0-0 fit 4 devices of DeviceClass both-gpu or 1 of DeviceClass both-rack: "+
 		"their shares are not the same amount of hardware")
 	s.awaitCondition(together, berth.FoldFollowing, "False NotReady: …")
 

@@ -111,4 +111,3 @@ func (w *waits) of(job string) wait {
 	}
 	return now
 }
-
