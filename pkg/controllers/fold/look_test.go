@@ -23,6 +23,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
@@ -267,7 +268,7 @@ func (l *looker) quota(kind, name string) string {
 	} else {
 		in = read(l, name, &kueue.ClusterQueue{}).Spec.ResourceGroups
 	}
-	q := quotaIn(in, "tpu-v5e", shares)
+	q := adaptkueue.QuotaIn(in, "tpu-v5e", shares)
 	if q == nil {
 		return "none"
 	}
