@@ -87,6 +87,9 @@ func TestNotReady(t *testing.T) {
 	// Now the second has the hosts.
 	l.wrote("update ClusterQueue, update status CapacityFold, update status CapacityFold")
 	l.holds("ClusterQueue", "b", "4")
+	if s := read(l, "second", &berth.CapacityFold{}).Status.Targets[0]; s.Asserted {
+		t.Errorf("what was there before is taken for a contest: %+v", s)
+	}
 	l.holds("ClusterQueue", "a", "4")
 	first := l.fold().Status
 	if got, want := condition(first, berth.FoldReady), "False ShapeUnknown: there is no DeviceClass quad"; got != want {
