@@ -183,6 +183,11 @@ func TestRestart(t *testing.T) {
 
 // The cache is late: it shows the number from before the last write, which happens to be the one that is to be written again.
 func TestStaleCache(t *testing.T) {
+	t.Run("of the same process", func(t *testing.T) { staleCache(t, false) })
+	t.Run("of the next process", func(t *testing.T) { staleCache(t, true) })
+}
+
+func staleCache(t *testing.T, restarts bool) {
 	l := newLooker(t, queue("a", "", "99"))
 	l.create(newFold(into(queueA)))
 	l.looks()
@@ -202,6 +207,10 @@ func TestStaleCache(t *testing.T) {
 	}
 	l.wrote("error writing ClusterQueue a: connection lost, update ClusterQueue, update status CapacityFold")
 	l.before = nil
+	if restarts {
+		l.restart()
+		l.Dependencies.Client = late{l.Client, stale}
+	}
 	l.wrote("update ClusterQueue")
 	l.holds("ClusterQueue", "a", "4")
 	if s := l.fold().Status.Targets[0]; s.Asserted {

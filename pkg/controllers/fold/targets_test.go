@@ -345,3 +345,15 @@ func TestLeaves(t *testing.T) {
 	l.holds("ClusterQueue", "a", "2")
 	l.wrote("")
 }
+
+// A fold that never wrote leaves nothing behind, and says nothing.
+func TestLeavesWithoutATrace(t *testing.T) {
+	l := newLooker(t, queue("a", "", "99"))
+	l.create(newFold(into(queueA), func(f *berth.CapacityFold) { f.Spec.DeviceClasses = []string{"unknown"} }))
+	l.wrote("update CapacityFold, update status CapacityFold")
+	if err := l.Delete(t.Context(), l.fold()); err != nil {
+		t.Fatal(err)
+	}
+	l.wrote("update CapacityFold")
+	l.said()
+}
