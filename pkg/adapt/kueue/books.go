@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/pkg/adapt/dra"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -61,9 +62,13 @@ func NewBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *Books {
 			b.charges[queue][of] += n
 		}
 	}
+	claimed := map[string]bool{}
+	for _, c := range s.ResourceClaims {
+		claimed[dra.ReservationUID(c)] = true
+	}
 	queueOf := queues(s)
 	for _, r := range s.Reservations {
-		if !r.Holds() {
+		if dra.Released(r, claimed[string(r.UID)]) {
 			continue
 		}
 		wl := workloads[r.Spec.WorkloadRef.UID]

@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/capacity"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
 	"github.com/berth-dev/berth/pkg/controllers/watch"
-	"github.com/berth-dev/berth/pkg/fold"
 )
 
 const (
@@ -44,7 +44,7 @@ type reconciler struct {
 	*shell.Dependencies
 	Options
 	// What follows is touched by one look at a time.
-	compiler  fold.Compiler
+	compiler  adaptkueue.FoldCompiler
 	calculate capacity.Calculator
 	kept      map[types.UID]*kept
 }

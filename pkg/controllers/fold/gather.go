@@ -108,12 +108,11 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 		}
 	}
 	r.forget(s)
-	asked := adaptkueue.Folds(s.CapacityFolds)
-	if len(asked) == 0 {
+	if len(s.CapacityFolds) == len(v.deleted) {
 		return v, nil
 	}
 	world := r.Cluster.World(s)
-	compiled := r.compiler.Compile(world.Inventory, asked)
+	compiled := r.compiler.Compile(s.CapacityFolds, world.Inventory)
 	r.calculate.Sweep()
 	now := r.Now()
 	books := adaptkueue.NewBooks(s, compiled)
