@@ -24,6 +24,7 @@ import (
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
@@ -267,7 +268,7 @@ func (l *looker) quota(kind, name string) string {
 	} else {
 		in = read(l, name, &kueue.ClusterQueue{}).Spec.ResourceGroups
 	}
-	q := quotaIn(in, "tpu-v5e", shares)
+	q := adaptkueue.QuotaIn(in, "tpu-v5e", shares)
 	if q == nil {
 		return "none"
 	}
