@@ -55,8 +55,9 @@ func TestNotChargedIsSentBack(t *testing.T) {
 // backsOff gives a Workload that waits for quota a back-off that is over, as waitForPodsReady and admission checks do.
 func (s *stage) backsOff(ctx context.Context, job *batchv1.Job) error {
 	wl, err := s.WorkloadOf(ctx, job)
-	if err != nil || workload.HasQuotaReservation(wl) || wl.Status.RequeueState != nil && wl.Status.RequeueState.RequeueAt != nil {
-		return err
+	if err != nil || workload.HasQuotaReservation(wl) || wl.Status.SchedulingStats != nil ||
+		wl.Status.RequeueState != nil && wl.Status.RequeueState.RequeueAt != nil {
+		return err // one is under way, or has done what it should
 	}
 	wl.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](1), RequeueAt: ptr.To(metav1.Now())}
 	return client.IgnoreNotFound(s.Client.Status().Update(ctx, wl))
