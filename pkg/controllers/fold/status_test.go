@@ -127,6 +127,30 @@ func TestObservationsAreWrittenSeldom(t *testing.T) {
 	l.wrote("")
 }
 
+// A number that may be about to fall keeps people in the dark for a while, and not for ever.
+func TestObservationsDoNotWaitForEver(t *testing.T) {
+	l := newLooker(t)
+	l.create(newFold(func(f *berth.CapacityFold) { f.Spec.HysteresisSeconds = ptr.To[int32](3600) }))
+	l.looks()
+	edit(l, "h1", dratest.Node("h1"), broken)
+	if wrote, again := l.looks(); wrote != "" || again != 10*time.Second {
+		t.Errorf("writes %q, and looks again after %s", wrote, again)
+	}
+	l.now = l.now.Add(4 * time.Second)
+	edit(l, "h3", dratest.Node("h3"), broken)
+	if wrote, again := l.looks(); wrote != "" || again != 6*time.Second {
+		t.Errorf("writes %q, and looks again after %s", wrote, again)
+	}
+	l.now = l.now.Add(6 * time.Second)
+	l.wrote("update status CapacityFold")
+	if s := l.fold().Status; s.Shares != 4 || s.Observed.Usable != 0 || len(s.Losses) != 2 {
+		t.Errorf("%+v", s)
+	}
+	if wrote, again := l.looks(); wrote != "" || again != 3590*time.Second {
+		t.Errorf("writes %q, and looks again after %s", wrote, again)
+	}
+}
+
 func TestLossesAreListed(t *testing.T) {
 	l := newLooker(t)
 	l.create(newFold())
@@ -149,4 +173,3 @@ func TestSome(t *testing.T) {
 		}
 	}
 }
-
