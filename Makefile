@@ -31,6 +31,10 @@ FUZZTIME ?= 10m
 FUZZ ?= .
 # An earlier .cache/bench/latest.txt to compare with.
 BENCH_BASE ?=
+# The packages to measure, for instance ./test/performance; empty: all.
+BENCH_PACKAGES ?=
+# Passed to benchstat, for instance BENCHSTAT_FLAGS='-col /by' to put both sides of a decision beside each other.
+BENCHSTAT_FLAGS ?=
 LINT_TIMEOUT ?= 20m
 IMAGE ?= berth-controller:dev
 # What the commands call themselves. Empty (no tag, no git): what Go knows of the build.
@@ -125,8 +129,8 @@ fuzz: ## Fuzz every input from outside, FUZZTIME each, and keep the inputs that 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Benchmarks, summed up by benchstat; BENCH_BASE=<file> compares
 	@mkdir -p .cache/bench
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -benchtime $(BENCH_TIME) -timeout 2h $(TESTFLAGS) $(bench-packages) | tee .cache/bench/latest.txt
-	$(BENCHSTAT) $(BENCH_BASE) .cache/bench/latest.txt
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -benchtime $(BENCH_TIME) -timeout 2h $(TESTFLAGS) $(or $(BENCH_PACKAGES),$(bench-packages)) | tee .cache/bench/latest.txt
+	$(BENCHSTAT) $(BENCHSTAT_FLAGS) $(BENCH_BASE) .cache/bench/latest.txt
 
 # About ten minutes of one core. The same seeds give the same bytes, so a difference is one of Berth's.
 .PHONY: sim-report
