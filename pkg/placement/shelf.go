@@ -28,9 +28,6 @@ type shelf struct {
 	seen    []uint32
 	now     uint32
 	taken   uint64
-	// worth[d] is the value of the device, where filled == now: classes with long lists look at the same devices often.
-	worth  []int64
-	filled uint32
 	// gone[d] == marked: scratch of destroyed and loss.
 	gone   []uint32
 	marked uint32
@@ -58,8 +55,9 @@ type ranking struct {
 	all   []candidate
 	// sorted is how many of all, from the first on, are in order and not above the rest.
 	sorted int
-	// lists is how long the lists of all members are together.
-	lists int
+	// lists is how long the lists of all members are together; follower is set where they are long.
+	lists    int
+	follower *follower
 	// lineup is where the ranking stands as a leaf, if it does.
 	lineup *lineup
 	leaf   int32
@@ -83,7 +81,7 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 	sh := &shelf{
 		key: key, plan: key.plan, near: key.plan.Neighbours(), ranked: map[rankKey]*ranking{},
 		weight: make([]int64, n), own: make([]int64, n), classes: make([][]int32, n),
-		through: make([]int64, n), worth: make([]int64, n), seen: make([]uint32, n), gone: make([]uint32, n),
+		through: make([]int64, n), seen: make([]uint32, n), gone: make([]uint32, n),
 		taking: make([]int64, len(inv.Pools()[pool].Counters)), room: make([]uint64, len(key.plan.Hosts())),
 	}
 	greatest := demand.greatest()
@@ -130,10 +128,7 @@ func (sh *shelf) value(d int32, occ *ledger.Occupied) int64 {
 	if occ.Standing == nil {
 		return sh.weight[d]
 	}
-	if holders := occ.Standing[d]; holders < 63 {
-		return sh.weight[d] >> uint(holders)
-	}
-	return 0
+	return halved(sh.weight[d], occ.Standing[d])
 }
 
 // parts is the worth of everything in a free device. Nobody stands in it, unless something irregular is held.
@@ -162,7 +157,7 @@ func (sh *shelf) begin(occ *ledger.Occupied) {
 		sh.taken = occ.Fingerprint
 		if sh.now == 0 { // Wrapped around after four thousand million changes.
 			clear(sh.seen)
-			sh.now, sh.filled = 1, 0
+			sh.now = 1
 		}
 	}
 }
@@ -177,14 +172,8 @@ func (sh *shelf) over(d int32, occ *ledger.Occupied) int64 {
 			return sh.through[link]
 		}
 	}
-	if sh.filled == sh.now {
-		for _, a := range extra {
-			sum += sh.worth[a]
-		}
-	} else {
-		for _, a := range extra {
-			sum += sh.value(a, occ)
-		}
+	for _, a := range extra {
+		sum += sh.value(a, occ)
 	}
 	link := sh.near.Link[d]
 	if link < 0 {
@@ -212,22 +201,26 @@ func (sh *shelf) rank(r *ranking, members []int32, occ *ledger.Occupied) {
 	}
 	sh.begin(occ)
 	r.fresh, r.taken, r.sorted, r.all = true, occ.Fingerprint, 0, r.all[:0]
-	if sh.near.Complete && r.lists > 2*len(sh.weight) && sh.filled != sh.now {
-		for d := range sh.weight {
-			sh.worth[d] = sh.value(int32(d), occ)
-		}
-		sh.filled = sh.now
+	// A class with long lists is followed, where that is less than adding them up.
+	if r.follower == nil && sh.near.Complete && r.lists > 2*len(sh.weight) {
+		r.follower = sh.follower(members)
+	}
+	if r.follower != nil {
+		r.follower.follow(sh, occ)
 	}
 	var top [foremost]int // positions in all
 	n := 0
-	for _, d := range members {
+	for i, d := range members {
 		if occ.Short != nil && (occ.Short[d] != 0 || occ.Shut[d] != 0) {
 			continue
 		}
 		c := candidate{device: d}
-		if own := sh.own[d]; own >= 0 && !occ.Irregular {
+		switch own := sh.own[d]; {
+		case r.follower != nil:
+			c.loss = sh.parts(d, occ) + r.follower.over[i]
+		case own >= 0 && !occ.Irregular:
 			c.loss = own + sh.over(d, occ)
-		} else {
+		default:
 			c.loss = sh.loss(d, occ)
 		}
 		r.all = append(r.all, c)
