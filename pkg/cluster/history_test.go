@@ -299,8 +299,15 @@ func (h *history) changeHardware() {
 	case 0:
 		remove(h, &h.s.AcceleratorPools)
 	case 1, 2:
-		if len(h.s.AcceleratorPools) == 0 {
-			add(h, &h.s.AcceleratorPools, dratest.Pool(driver))
+		// Of two that select the same the older counts, and then the name.
+		p := dratest.Pool(driver)
+		p.Name = fmt.Sprint("fleet-", h.rng.IntN(3))
+		p.Spec.RankLabel = []string{"", "rack"}[h.rng.IntN(2)]
+		p.CreationTimestamp = metav1.Unix(int64(h.rng.IntN(3)), 0)
+		if len(h.s.AcceleratorPools) < 2 && !slices.ContainsFunc(h.s.AcceleratorPools, func(o *berth.AcceleratorPool) bool { return o.Name == p.Name }) {
+			add(h, &h.s.AcceleratorPools, p)
+		} else {
+			change(h, &h.s.AcceleratorPools, func(o *berth.AcceleratorPool) { o.CreationTimestamp, o.UID = p.CreationTimestamp, "" })
 		}
 	case 3:
 		change(h, &h.s.AcceleratorPools, func(p *berth.AcceleratorPool) { p.Status.Hosts.Total++ })
