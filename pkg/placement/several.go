@@ -31,14 +31,14 @@ func (s *Scored) several(p *plan, w World) (Decision, bool) {
 
 // holds reports whether the chosen devices suit the pods and their hosts have room for all pods together.
 func (s *Scored) holds(p *plan, w World, chosen []suitor) bool {
-	trial, apart := w.Ledger.Try(), s.apart(chosen, w)
+	trial, alone := w.Ledger.Try(), s.apart(chosen, w)
 	for _, c := range chosen {
 		d := w.Inventory.Pools()[c.pool].Devices[c.device]
 		if blockedBy(d, p.items[0].req, p.set, w, trial) != nil {
 			return false
 		}
 		trial.Take(d)
-		if apart {
+		if alone {
 			continue // Nobody else of the gang stands on its hosts.
 		}
 		for _, h := range d.Hosts {
