@@ -47,6 +47,8 @@ package-list = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' .
 heavy = ^$(MODULE)/test/|$(MODULE)/test/cluster
 unit-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1)
 cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1)
+# Packages with tests that do less under the race detector.
+whole-packages = $$($(package-list) | grep -vE '$(heavy)' | grep -F '$(MODULE)/internal/race' | cut -d' ' -f1)
 bench-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1; go list ./... | grep '^$(MODULE)/test/performance' || true)
 
 # --- Tools: one module of pins each, built once per pin and Go version into .cache/bin
@@ -103,6 +105,7 @@ test: ## Everything CI runs: verify, build, lint, and all the tests below
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster, with the race detector where a C compiler is found
 	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(unit-packages)
+	$(if $(RACE),go test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(whole-packages))
 
 # -count=1: Go's test cache does not follow files outside the module.
 .PHONY: test-chart
