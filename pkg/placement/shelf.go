@@ -23,9 +23,7 @@ type shelf struct {
 	names   []string
 	ranked  map[rankKey]*ranking
 
-	// through[d] is valid where seen[d] == now: the worth of the device and of what stands above it.
-	through []int64
-	seen    []uint32
+	through []through
 	now     uint32
 	taken   uint64
 	// gone[d] == marked: scratch of destroyed and loss.
@@ -36,6 +34,15 @@ type shelf struct {
 	victims []int
 	// room[h] is twice Scored.visit when the host is known to have no room for the pods of that call, one more when it has.
 	room []uint64
+}
+
+// through is of one device.
+type through struct {
+	// worth of the device and of what stands above it, valid where seen is the shelf's now.
+	worth int64
+	seen  uint32
+	// only is the device's link where nothing else stands above it than the link and what is above that, else -1.
+	only int32
 }
 
 type shelfKey struct {
@@ -81,7 +88,7 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 	sh := &shelf{
 		key: key, plan: key.plan, near: key.plan.Neighbours(), ranked: map[rankKey]*ranking{},
 		weight: make([]int64, n), own: make([]int64, n), classes: make([][]int32, n),
-		through: make([]int64, n), seen: make([]uint32, n), gone: make([]uint32, n),
+		through: make([]through, n), gone: make([]uint32, n),
 		taking: make([]int64, len(inv.Pools()[pool].Counters)), room: make([]uint64, len(key.plan.Hosts())),
 	}
 	greatest := demand.greatest()
@@ -103,6 +110,12 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 			sh.weight[d] = 0
 		}
 		sh.own[d] = -1
+	}
+	for d := range sh.through {
+		sh.through[d].only = -1
+		if sh.near.Complete && len(sh.near.Extra(d)) == 0 {
+			sh.through[d].only = sh.near.Link[d]
+		}
 	}
 	return sh
 }
@@ -156,7 +169,9 @@ func (sh *shelf) begin(occ *ledger.Occupied) {
 		sh.now++
 		sh.taken = occ.Fingerprint
 		if sh.now == 0 { // Wrapped around after four thousand million changes.
-			clear(sh.seen)
+			for d := range sh.through {
+				sh.through[d].seen = 0
+			}
 			sh.now = 1
 		}
 	}
@@ -164,26 +179,27 @@ func (sh *shelf) begin(occ *ledger.Occupied) {
 
 // over is the worth of what stands above the device.
 func (sh *shelf) over(d int32, occ *ledger.Occupied) int64 {
-	var sum int64
-	extra := sh.near.Extra(int(d))
-	if len(extra) == 0 {
-		// Most devices of a forest have only their link above them.
-		if link := sh.near.Link[d]; link >= 0 && sh.seen[link] == sh.now {
-			return sh.through[link]
-		}
+	// Most devices of a forest have only their link above them.
+	if only := sh.through[d].only; only >= 0 {
+		return sh.passing(only, occ)
 	}
-	for _, a := range extra {
+	var sum int64
+	for _, a := range sh.near.Extra(int(d)) {
 		sum += sh.value(a, occ)
 	}
-	link := sh.near.Link[d]
-	if link < 0 {
-		return sum
+	if link := sh.near.Link[d]; link >= 0 {
+		sum += sh.passing(link, occ)
 	}
-	// Many devices link to the same one, so what it stands for is kept.
-	if sh.seen[link] != sh.now {
-		sh.through[link], sh.seen[link] = sh.value(link, occ)+sh.over(link, occ), sh.now
+	return sum
+}
+
+// passing is the worth of a link and of what stands above it. Many devices link to the same one, so it is kept.
+func (sh *shelf) passing(link int32, occ *ledger.Occupied) int64 {
+	t := &sh.through[link]
+	if t.seen != sh.now {
+		t.worth, t.seen = sh.value(link, occ)+sh.over(link, occ), sh.now
 	}
-	return sum + sh.through[link]
+	return t.worth
 }
 
 // loss is twice what taking the free device costs: with one more holder, everything that it excludes is worth half.
