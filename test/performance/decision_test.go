@@ -120,6 +120,7 @@ func BenchmarkDecision(b *testing.B) {
 		other := halfTaken(inv, rand.New(rand.NewPCG(2, 1)), family.largest)
 		both := byTurns(inv, l)
 		anew := [2]placement.World{both[0], {Inventory: inv, Ledger: other}}
+		allocator := 0.0 // how long it took at last
 		structured := func(name string, q question) {
 			b.Run(name+"/by=structured", func(b *testing.B) {
 				d := placement.NewScored(0).Place(ask(q.class, q.span, q.k), both[0])
@@ -127,7 +128,7 @@ func BenchmarkDecision(b *testing.B) {
 					b.Fatal(d.Refusal)
 				}
 				state := taken(l)
-				measure(b, func(int) {
+				allocator = measure(b, func(int) {
 					now := state.Clone()
 					for i := range q.k {
 						got := r.allocate(b, now, dratest.Node(d.PodSets[0].Hosts[i*q.span]), q.class)
@@ -142,23 +143,25 @@ func BenchmarkDecision(b *testing.B) {
 		scored := func(name string, q question, turns [2]placement.World, requests func(int) map[string]int64) {
 			b.Run(name, func(b *testing.B) {
 				placer, g := placement.NewScored(0), ask(q.class, q.span, q.k)
-				measure(b, func(i int) {
+				faster(b, allocator, measure(b, func(i int) {
 					if requests != nil {
 						g.PodSets[0].Requests = requests(i)
 					}
 					if !placer.Place(g, turns[i%2]).Fits() {
 						b.Fatal("does not fit")
 					}
-				})
+				}))
 			})
 		}
 		for _, q := range family.questions {
+			allocator = 0
 			name := family.name + "/" + q.String()
 			structured(name, q)
 			scored(name+"/by=scored", q, both, nil)
 			scored(name+"/by=scored-anew", q, anew, nil)
 		}
 		q := family.questions[len(family.questions)-2] // The last of one device.
+		allocator = 0
 		name := family.name + "/" + q.String() + "-new-pod-shape"
 		structured(name, q)
 		scored(name+"/by=scored", q, both, func(i int) map[string]int64 {
@@ -196,9 +199,10 @@ func BenchmarkRefusal(b *testing.B) {
 			l := refusing(inv, half, q.class)
 			both := byTurns(inv, l)
 			g := ask(q.class, q.span, q.k)
+			allocator := 0.0
 			b.Run(fmt.Sprintf("%s/%s/by=structured", family.name, q), func(b *testing.B) {
 				state, node := taken(l), dratest.Node(inv.Class(q.class).Devices[0].Hosts[0])
-				measure(b, func(int) {
+				allocator = measure(b, func(int) {
 					if got := r.allocate(b, state, node, q.class); len(got) != 0 {
 						b.Fatalf("got %v", got)
 					}
@@ -206,11 +210,11 @@ func BenchmarkRefusal(b *testing.B) {
 			})
 			place := func(b *testing.B, worlds ...placement.World) {
 				placer := placement.NewScored(0)
-				measure(b, func(i int) {
+				faster(b, allocator, measure(b, func(i int) {
 					if placer.Place(g, worlds[i%len(worlds)]).Fits() {
 						b.Fatal("fits")
 					}
-				})
+				}))
 			}
 			b.Run(fmt.Sprintf("%s/%s/by=scored", family.name, q), func(b *testing.B) { place(b, both[:]...) })
 			b.Run(fmt.Sprintf("%s/%s/by=scored-again", family.name, q), func(b *testing.B) { place(b, both[0]) })
