@@ -41,7 +41,7 @@ func BenchmarkWorld(b *testing.B) {
 	for i := range podsPerHost * len(f.Nodes) {
 		f.Pods = append(f.Pods, bare.Of(f.pod(i, f.Nodes[i%len(f.Nodes)].Name)))
 	}
-	b.Logf("%d hosts, %d pods in %d MB, %d reservations", len(f.Nodes), len(f.Pods), (live()-before)>>20, len(f.Reservations))
+	pods := float64(live()-before) / (1 << 20)
 
 	b.Run("first", func(b *testing.B) {
 		var c *cluster.Cluster
@@ -51,7 +51,11 @@ func BenchmarkWorld(b *testing.B) {
 			c.World(f.Snapshot)
 		}
 		b.ReportMetric(float64(spent(b)-from)/float64(b.N), "cpu-ns/op")
-		b.ReportMetric(float64(live()-before)/(1<<20), "MB-live")
+		b.ReportMetric(float64(live()-before)/(1<<20), "MB-kept")
+		b.ReportMetric(pods, "MB-pods")
+		b.ReportMetric(float64(len(f.Nodes)), "hosts")
+		b.ReportMetric(float64(len(f.Pods)), "pods")
+		b.ReportMetric(float64(len(f.Reservations)), "reservations")
 		runtime.KeepAlive(c)
 	})
 
