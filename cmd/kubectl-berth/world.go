@@ -34,7 +34,8 @@ func newWorld(o *files.Objects) *world {
 		World: c.World(&o.Snapshot), placer: placement.NewScored(0), objects: o, warnings: o.Warnings,
 		unrecorded: map[types.NamespacedName]bool{},
 	}
-	w.lookup = adaptkueue.NewLookup(&o.Snapshot, w.Inventory)
+	var folds adaptkueue.FoldCompiler
+	w.lookup = adaptkueue.NewLookup(&o.Snapshot, w.Inventory, folds.Compile(o.CapacityFolds, w.Inventory))
 	w.queues = adaptkueue.NewQueues(o.LocalQueues, o.ClusterQueues, o.ResourceFlavors, o.WorkloadPriorityClasses, o.PriorityClasses)
 	w.inspect()
 	return w

@@ -29,8 +29,10 @@ type Capacity struct {
 	Stranded []string
 	// Proved is false when a budget ended the search: then more than Together may be possible.
 	Proved bool
-	// Whole is what Together would be if nobody held anything, and WholeProved says the same of it as Proved.
+	// Whole is what Together would be if nobody held anything; WholeAtMost and WholeProved say the same of it as AtMost and
+	// Proved.
 	Whole       int
+	WholeAtMost int
 	WholeProved bool
 }
 
@@ -45,6 +47,7 @@ type Calculator struct {
 	Budget int
 
 	pools      generations[poolKey, poolCapacity]
+	published  generations[publishedKey, published]
 	components generations[memoKey, solution]
 	// best is the last largest set of a pool's devices for the same classes.
 	best generations[bestKey, []int32]
@@ -53,6 +56,7 @@ type Calculator struct {
 // Sweep forgets everything that was not asked for since the last Sweep.
 func (c *Calculator) Sweep() {
 	c.pools.sweep()
+	c.published.sweep()
 	c.components.sweep()
 	c.best.sweep()
 }
@@ -65,22 +69,34 @@ func (c *Calculator) Of(inv *inventory.Inventory, l *ledger.Ledger, classes ...s
 // In is Of over the pools that in accepts.
 func (c *Calculator) In(inv *inventory.Inventory, l *ledger.Ledger, in func(inventory.PoolID) bool, classes ...string) Capacity {
 	out := Capacity{Proved: true, WholeProved: true, Largest: map[int][]int32{}}
+	for _, m := range members(inv, in, classes) {
+		out.add(m.pool, c.pool(inv, l, m.pool, m.devices))
+	}
+	slices.SortFunc(out.Stranded, inventory.Natural)
+	out.Stranded = slices.Compact(out.Stranded)
+	return out
+}
+
+// memberPool are the devices of some classes in one pool, in ascending order and each once.
+type memberPool struct {
+	pool    int
+	devices []int32
+}
+
+func members(inv *inventory.Inventory, in func(inventory.PoolID) bool, classes []string) []memberPool {
 	of := map[int][]int32{}
 	for _, name := range classes {
 		for _, m := range inv.Class(name).Members {
 			of[m.Pool] = append(of[m.Pool], m.Devices...)
 		}
 	}
+	var out []memberPool
 	for at, p := range inv.Pools() {
-		devices := of[at]
-		if len(devices) == 0 || !in(p.ID) {
-			continue
+		if devices := of[at]; len(devices) > 0 && in(p.ID) {
+			slices.Sort(devices)
+			out = append(out, memberPool{at, slices.Compact(devices)})
 		}
-		slices.Sort(devices)
-		out.add(at, c.pool(inv, l, at, slices.Compact(devices)))
 	}
-	slices.SortFunc(out.Stranded, inventory.Natural)
-	out.Stranded = slices.Compact(out.Stranded)
 	return out
 }
 
@@ -91,6 +107,7 @@ func (out *Capacity) add(pool int, p poolCapacity) {
 	out.Together += p.together
 	out.AtMost += p.atMost
 	out.Whole += p.whole
+	out.WholeAtMost += p.wholeAtMost
 	out.Proved = out.Proved && p.proved
 	out.WholeProved = out.WholeProved && p.wholeProved
 	if len(p.largest) > 0 {
@@ -101,11 +118,12 @@ func (out *Capacity) add(pool int, p poolCapacity) {
 
 // poolCapacity is Capacity of one pool.
 type poolCapacity struct {
-	devices, usable, free   int
-	together, atMost, whole int
-	proved, wholeProved     bool
-	largest                 []int32
-	stranded                []string
+	devices, usable, free int
+	together, atMost      int
+	whole, wholeAtMost    int
+	proved, wholeProved   bool
+	largest               []int32
+	stranded              []string
 }
 
 // poolKey stands for everything that the capacity of a pool depends on.
@@ -159,7 +177,7 @@ func (c *Calculator) pool(inv *inventory.Inventory, l *ledger.Ledger, pool int, 
 	out := poolCapacity{
 		devices: len(devices), usable: len(usable), free: len(free),
 		together: now.hosts, atMost: now.atMost, proved: now.proved, largest: now.devices,
-		whole: whole.hosts, wholeProved: whole.proved,
+		whole: whole.hosts, wholeAtMost: whole.atMost, wholeProved: whole.proved,
 	}
 	serves := make([]bool, len(plan.Hosts()))
 	for _, d := range now.devices {

@@ -64,7 +64,8 @@ func TestCapacity(t *testing.T) {
 				t.Errorf("%d hosts in the largest set, %d together", hosts, got.Together)
 			}
 			got.Largest = nil
-			test.want.AtMost, test.want.Whole, test.want.WholeProved = test.want.Together, test.whole, true
+			test.want.AtMost, test.want.WholeProved = test.want.Together, true
+			test.want.Whole, test.want.WholeAtMost = test.whole, test.whole
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -130,7 +131,7 @@ func TestAgreesWithEverySet(t *testing.T) {
 			t.Fatalf("seed %d: asked again, it says %v, and before %v", seed, again, got)
 		}
 		tight := capacity.Calculator{Budget: 1}
-		if less := tight.Of(inv, l, classes...); less.Together > got.Together || less.AtMost < got.Together || less.Proved && less.Together != got.Together {
+		if less := tight.Of(inv, l, classes...); less.Together > got.Together || less.AtMost < got.Together || less.WholeAtMost < got.Whole || less.Proved && less.Together != got.Together {
 			t.Fatalf("seed %d: without budget %d (proved %v), with %d", seed, less.Together, less.Proved, got.Together)
 		} else if !less.Proved {
 			partial++

@@ -33,7 +33,7 @@ func FuzzWorld(f *testing.F) {
 		if diff := cmp.Diff(want, print(warm.World(s))); diff != "" {
 			t.Errorf("a cluster that has seen other worlds: %s", diff)
 		}
-		lookup := adaptkueue.NewLookup(s, w.Inventory)
+		lookup := adaptkueue.NewLookup(s, w.Inventory, nil)
 		for _, wl := range s.Workloads {
 			req, refusal := adaptkueue.Read(wl, lookup)
 			if refusal != nil || !req.Managed {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/cluster/written"
+	"github.com/berth-dev/berth/pkg/controllers/fold"
 	"github.com/berth-dev/berth/pkg/controllers/line"
 	"github.com/berth-dev/berth/pkg/controllers/pool"
 	"github.com/berth-dev/berth/pkg/controllers/reservation"
@@ -30,7 +31,7 @@ func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 	if err := watch.Index(mgr); err != nil {
 		return err
 	}
-	prober := deps.Client
+	plain := deps.Client
 	own := *deps
 	lists, err := mirror.All(context.Background(), mgr.GetCache(), taintRules)
 	if err != nil {
@@ -51,7 +52,7 @@ func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 	fence := pool.NewFence()
 
 	if err := pool.Setup(mgr, &own, pool.Options{
-		Fence: fence, Prober: prober, Cluster: world, TaintRules: taintRules, Namespace: deps.Config.LeaderElection.Namespace,
+		Fence: fence, Prober: plain, Cluster: world, TaintRules: taintRules, Namespace: deps.Config.LeaderElection.Namespace,
 	}); err != nil {
 		return err
 	}
@@ -64,6 +65,9 @@ func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 	if err := reservation.Setup(mgr, &own, reservation.Options{
 		Board: board, Backoff: backoff, Cluster: world, TaintRules: taintRules,
 	}); err != nil {
+		return err
+	}
+	if err := fold.Setup(mgr, &own, fold.Options{Writer: plain, Cluster: world, TaintRules: taintRules}); err != nil {
 		return err
 	}
 	return seating.Setup(mgr, &own, board)

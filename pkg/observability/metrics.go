@@ -16,6 +16,8 @@ type Metrics struct {
 	reservations *counts
 	writes       *prometheus.CounterVec
 	breaches     prometheus.Counter
+	shares       *counts
+	quotas       *prometheus.CounterVec
 }
 
 // NewMetrics registers a new set.
@@ -39,8 +41,14 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "berth_ledger_breaches_total",
 			Help: "Times that the ledger, which is kept up, was found not to say what the objects say, and was built anew. Any is a bug.",
 		}),
+		shares: newCounts("berth_fold_shares",
+			"The number that a CapacityFold's targets divide among them.", "fold"),
+		quotas: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "berth_fold_quota_writes_total",
+			Help: "Quotas that were written for CapacityFolds, by the kind of their target.",
+		}, []string{"kind"}),
 	}
-	for _, c := range []prometheus.Collector{m.passes, m.waiting, m.reservations, m.writes, m.breaches} {
+	for _, c := range []prometheus.Collector{m.passes, m.waiting, m.reservations, m.writes, m.breaches, m.shares, m.quotas} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -63,6 +71,12 @@ func (m *Metrics) SetReservations(byPhase map[string]int) { m.reservations.set(b
 
 // LedgerBreached notes that the ledger had to be built anew.
 func (m *Metrics) LedgerBreached() { m.breaches.Inc() }
+
+// SetFoldShares replaces the number of each CapacityFold.
+func (m *Metrics) SetFoldShares(byFold map[string]int) { m.shares.set(byFold) }
+
+// QuotaWritten notes that a quota was written into a target of the kind.
+func (m *Metrics) QuotaWritten(kind string) { m.quotas.WithLabelValues(kind).Inc() }
 
 // counts is a gauge with one label whose values change together: a scrape never sees half of a change, as it would
 // between Reset and Set of a GaugeVec.

@@ -44,6 +44,8 @@ const (
 	SliceLost Code = "SliceLost"
 	// Recalled: the slice was lent from what is kept for a gang of higher priority, which can have it now.
 	Recalled Code = "Recalled"
+	// NotCharged: Kueue admitted the gang without charging the shares that its claims are.
+	NotCharged Code = "NotCharged"
 	// ShapeUnknown: no device of any pool matches the device class. It is not final: a driver that restarts takes its
 	// devices away for a while, and a missing class can be created.
 	ShapeUnknown Code = "ShapeUnknown"
@@ -69,6 +71,14 @@ const (
 	ReservedKeys Code = "ReservedKeys"
 	// HostNameUnusable: a host lacks the kubernetes.io/hostname label, or shares its value with another host.
 	HostNameUnusable Code = "HostNameUnusable"
+	// FoldUnitMismatch: shares of a CapacityFold's classes are not the same amount of hardware.
+	FoldUnitMismatch Code = "FoldUnitMismatch"
+	// FoldOverlap: an older CapacityFold counts the same hosts or writes the same quota.
+	FoldOverlap Code = "FoldOverlap"
+	// NotTiling: one class of a CapacityFold cannot fill what its classes fill together.
+	NotTiling Code = "NotTiling"
+	// FoldContested: somebody changes the quota that a CapacityFold writes.
+	FoldContested Code = "FoldContested"
 	// GateOff: the API server dropped counters from the driver's slices because a feature gate is off.
 	GateOff Code = "GateOff"
 )

@@ -15,6 +15,7 @@ type Snapshot struct {
 	AcceleratorPools []*berth.AcceleratorPool
 	Configs          []*berth.GangReservationConfig
 	Reservations     []*berth.GangReservation
+	CapacityFolds    []*berth.CapacityFold
 
 	ResourceSlices         []*resourcev1.ResourceSlice
 	DeviceClasses          []*resourcev1.DeviceClass
@@ -28,6 +29,7 @@ type Snapshot struct {
 
 	ResourceFlavors []*kueue.ResourceFlavor
 	ClusterQueues   []*kueue.ClusterQueue
+	Cohorts         []*kueue.Cohort
 	LocalQueues     []*kueue.LocalQueue
 	AdmissionChecks []*kueue.AdmissionCheck
 	Workloads       []*kueue.Workload

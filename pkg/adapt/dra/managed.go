@@ -3,7 +3,6 @@ package dra
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -32,17 +31,9 @@ func NewManaged(pools []*berth.AcceleratorPool) Managed {
 // Owner returns the AcceleratorPool that selects the DRA pool, or nil.
 func (m Managed) Owner(id inventory.PoolID) *berth.AcceleratorPool {
 	for _, p := range m.byDriver[id.Driver] {
-		if selects(p.Spec.PoolSelector, id.Name) {
+		if p.Spec.PoolSelector.Selects(id.Name) {
 			return p
 		}
 	}
 	return nil
-}
-
-func selects(s *berth.PoolSelector, pool string) bool {
-	if s == nil {
-		return true
-	}
-	return slices.Contains(s.Names, pool) ||
-		slices.ContainsFunc(s.Prefixes, func(prefix string) bool { return strings.HasPrefix(pool, prefix) })
 }

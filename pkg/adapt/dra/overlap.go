@@ -24,7 +24,7 @@ type Overlap struct {
 func (m Managed) Overlaps(p *berth.AcceleratorPool, pools []*inventory.Pool) []Overlap {
 	var out []Overlap
 	for _, pool := range pools {
-		if pool.ID.Driver != p.Spec.Driver || !selects(p.Spec.PoolSelector, pool.ID.Name) {
+		if pool.ID.Driver != p.Spec.Driver || !p.Spec.PoolSelector.Selects(pool.ID.Name) {
 			continue
 		}
 		owner := m.Owner(pool.ID)

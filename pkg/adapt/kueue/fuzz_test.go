@@ -21,7 +21,7 @@ func FuzzWorkload(f *testing.F) {
 	asks.AcceleratorPools, asks.ResourceSlices, asks.DeviceClasses, asks.DeviceTaintRules = nil, nil, nil, nil
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := b.Broken(data, &asks)
-		lookup := NewLookup(s, inv)
+		lookup := NewLookup(s, inv, nil)
 		queues := NewQueues(s.LocalQueues, s.ClusterQueues, s.ResourceFlavors, nil, nil)
 		checks := OurChecks(s.AdmissionChecks)
 		for _, wl := range s.Workloads {
@@ -36,7 +36,7 @@ func FuzzWorkload(f *testing.F) {
 			queues.PriorityOf(wl)
 			queues.Admit(wl)
 			req, refusal := Read(wl, lookup)
-			again, refusalAgain := Read(wl.DeepCopy(), NewLookup(fuzztest.Reversed(s), inv))
+			again, refusalAgain := Read(wl.DeepCopy(), NewLookup(fuzztest.Reversed(s), inv, nil))
 			if diff := cmp.Diff(req, again); diff != "" {
 				t.Errorf("read twice: %s", diff)
 			}

@@ -8,16 +8,18 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
+	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
-// NewLookup indexes a snapshot.
-func NewLookup(s *snapshot.Snapshot, inv *inventory.Inventory) Lookup {
+// NewLookup indexes a snapshot. folds are its CapacityFolds on the inventory.
+func NewLookup(s *snapshot.Snapshot, inv *inventory.Inventory, folds []fold.Compiled) Lookup {
 	templates := byName(s.ResourceClaimTemplates)
 	claims := byName(s.ResourceClaims)
 	jobs := byName(s.Jobs)
 	flavors := byName(s.ResourceFlavors)
+	queues := byName(s.ClusterQueues)
 	return Lookup{
 		Template: func(ns, name string) *resourcev1.ResourceClaimTemplate {
 			return templates[types.NamespacedName{Namespace: ns, Name: name}]
@@ -29,6 +31,9 @@ func NewLookup(s *snapshot.Snapshot, inv *inventory.Inventory) Lookup {
 		Flavor:    func(name string) *kueue.ResourceFlavor { return flavors[types.NamespacedName{Name: name}] },
 		Nodes:     nodes.NewEligibility(s.Nodes),
 		Inventory: inv,
+
+		ClusterQueue: func(name string) *kueue.ClusterQueue { return queues[types.NamespacedName{Name: name}] },
+		Folds:        folds, Territories: NewTerritories(folds, inv),
 	}
 }
 

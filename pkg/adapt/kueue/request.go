@@ -14,6 +14,7 @@ import (
 	"github.com/berth-dev/berth/pkg/adapt/jobs"
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/reason"
@@ -48,6 +49,10 @@ type Lookup struct {
 	Job       jobs.Lister
 	Nodes     *nodes.Eligibility
 	Inventory *inventory.Inventory
+	// ClusterQueue may be nil, and Folds and Territories empty, where nobody charges for hardware.
+	ClusterQueue func(name string) *kueue.ClusterQueue
+	Folds        []fold.Compiled
+	Territories  *Territories
 }
 
 // Read turns an admitted Workload into a request. A refusal says why it cannot be served as it is.
@@ -165,7 +170,7 @@ func podSet(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignme
 		Slices:       slicesWanted,
 		Interconnect: interconnect,
 		Requests:     nodes.Requests(&ps.Template.Spec),
-		Ineligible:   in.Nodes.Ineligible(&ps.Template.Spec, selector, tolerations),
+		Ineligible:   in.Territories.Close(in.Nodes.Ineligible(&ps.Template.Spec, selector, tolerations), assigned),
 	}, nil
 }
 

@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -94,6 +97,15 @@ type PoolSelector struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-a-z0-9]*)?$')",message="no pool name begins like this: a pool name is one or more DNS subdomains in lower case, separated by slashes"
 	Prefixes []string `json:"prefixes,omitempty"`
+}
+
+// Selects reports whether the selector picks a pool of that name. No selector picks every pool.
+func (s *PoolSelector) Selects(pool string) bool {
+	if s == nil {
+		return true
+	}
+	return slices.Contains(s.Names, pool) ||
+		slices.ContainsFunc(s.Prefixes, func(prefix string) bool { return strings.HasPrefix(pool, prefix) })
 }
 
 // FenceMode is how an AcceleratorPool's devices are kept from others.

@@ -49,6 +49,9 @@ const (
 	// FinalizerReservation keeps a GangReservation until everything that it records is released.
 	FinalizerReservation = "berth.dev/reservation"
 
+	// FinalizerFold keeps a CapacityFold until Berth has said on its targets that their numbers stay.
+	FinalizerFold = "berth.dev/fold"
+
 	// AnnotationReservationUID, AnnotationWorkload, AnnotationWorkloadUID and AnnotationEpoch on a pinned claim say
 	// whom it serves, so that a claim can be released when no other object is left.
 	AnnotationReservationUID = "berth.dev/reservation-uid"

@@ -21,6 +21,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&AcceleratorPool{}, &AcceleratorPoolList{},
 		&GangReservationConfig{}, &GangReservationConfigList{},
 		&GangReservation{}, &GangReservationList{},
+		&CapacityFold{}, &CapacityFoldList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -17,6 +17,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
@@ -56,6 +57,7 @@ type reconciler struct {
 	memory line.Memory
 	barred string
 	demand *line.Demand
+	folds  adaptkueue.FoldCompiler
 }
 
 // Setup adds the line to the manager.
@@ -63,7 +65,7 @@ func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
 	r := &reconciler{Dependencies: deps, Options: opts, demand: line.NewDemand()}
 	kinds := []client.Object{
 		&kueue.Workload{}, &kueue.AdmissionCheck{}, &kueue.ResourceFlavor{}, &kueue.ClusterQueue{},
-		&berth.AcceleratorPool{}, &berth.GangReservation{}, &berth.GangReservationConfig{},
+		&berth.AcceleratorPool{}, &berth.GangReservation{}, &berth.GangReservationConfig{}, &berth.CapacityFold{},
 		&resourcev1.ResourceSlice{}, &resourcev1.ResourceClaim{}, &resourcev1.ResourceClaimTemplate{}, &resourcev1.DeviceClass{},
 		&corev1.Node{}, &corev1.Pod{}, &batchv1.Job{},
 	}
@@ -113,7 +115,8 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := index(s, r.Cluster.World(s))
+	world := r.Cluster.World(s)
+	v := index(s, world, r.folds.Compile(s.CapacityFolds, world.Inventory))
 	v.now, v.notFenced, v.backoff = r.Now(), r.NotFenced(), r.Backoff.Waits
 	managed := dra.NewManaged(s.AcceleratorPools)
 	v.unfenced = func(id inventory.PoolID) *reason.Refusal {

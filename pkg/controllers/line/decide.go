@@ -155,6 +155,9 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 	case v.ending[req.Owner.UID]:
 		return nil, formerFirst()
 	}
+	if why := adaptkueue.NotCharged(wl, req.Gang, v.lookup); why != nil {
+		return nil, why
+	}
 	if wait, why := v.backoff(wl.UID); wait > 0 {
 		s.due(wait)
 		return nil, why
@@ -188,6 +191,8 @@ func (v *view) refuse(wl *kueue.Workload, check *kueue.AdmissionCheckState, why 
 		state = kueue.CheckStateRejected
 	} else if why.Code == reason.TemplateReplaced {
 		state = kueue.CheckStateRetry // Only a new admission is charged for what is asked for now.
+	} else if why.Code == reason.NotCharged {
+		state = v.uncharged(wl, s)
 	} else if limit := v.noFitTimeout(v.checks[check.Name]); limit > 0 {
 		left := limit
 		if quota := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved); quota != nil {
@@ -200,6 +205,25 @@ func (v *view) refuse(wl *kueue.Workload, check *kueue.AdmissionCheckState, why 
 		}
 	}
 	v.answer(wl, adaptkueue.Refused(check.Name, state, why), s)
+}
+
+// chargedAnew is how long a gang waits that was sent back because it was not charged, and was not charged again. Kueue loses
+// a charge once; what it never charges is a matter of its configuration, and queueing it again in a loop would not help.
+const chargedAnew = time.Minute
+
+// uncharged is the state of a gang that Kueue does not charge: queued again at once, and then every minute.
+func (v *view) uncharged(wl *kueue.Workload, s *steps) kueue.CheckState {
+	said := apimeta.FindStatusCondition(wl.Status.Conditions, berth.ConditionGangReserved)
+	quota := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
+	if said == nil || said.Reason != string(reason.NotCharged) || quota == nil {
+		return kueue.CheckStateRetry
+	}
+	left := quota.LastTransitionTime.Add(chargedAnew).Sub(v.now)
+	if left <= 0 {
+		return kueue.CheckStateRetry
+	}
+	s.due(left)
+	return kueue.CheckStatePending
 }
 
 // sameWords is a refusal in the words that the Workload has for the same reason. So a gang far back in line is not written

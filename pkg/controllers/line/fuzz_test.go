@@ -23,7 +23,7 @@ func FuzzPass(f *testing.F) {
 	b := fuzztest.New(base)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := b.Broken(data, base)
-		v := index(s, cluster.New().World(s))
+		v := index(s, cluster.New().World(s), nil)
 		v.now = now
 		v.unfenced = func(inventory.PoolID) *reason.Refusal { return nil }
 		v.backoff = func(types.UID) (time.Duration, *reason.Refusal) { return 0, nil }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/controllers/watch"
 )
 
@@ -26,6 +27,8 @@ func (relevant) Update(e event.TypedUpdateEvent[client.Object]) bool {
 	case *corev1.Pod:
 		was, ok := e.ObjectOld.(*corev1.Pod)
 		return !ok || podChanged(was, now)
+	case *berth.CapacityFold: // Its status follows the hardware, and so does the line.
+		return e.ObjectOld.GetGeneration() != now.Generation || (e.ObjectOld.GetDeletionTimestamp() == nil) != (now.DeletionTimestamp == nil)
 	default:
 		return watch.Changed(e.ObjectOld, e.ObjectNew)
 	}

@@ -14,6 +14,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
@@ -83,7 +84,9 @@ func (s *site) pass() steps {
 }
 
 func (s *site) view() *view {
-	v := index(s.Snapshot, cluster.New().World(s.Snapshot))
+	world := cluster.New().World(s.Snapshot)
+	var folds adaptkueue.FoldCompiler
+	v := index(s.Snapshot, world, folds.Compile(s.CapacityFolds, world.Inventory))
 	v.now, v.notFenced = now, s.notFenced
 	v.unfenced = func(id inventory.PoolID) *reason.Refusal { return s.unfenced[id.Name] }
 	v.backoff = func(uid types.UID) (time.Duration, *reason.Refusal) {

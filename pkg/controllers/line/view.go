@@ -9,6 +9,7 @@ import (
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
@@ -45,15 +46,15 @@ type view struct {
 	demand *line.Demand
 }
 
-// index makes the lookups of a pass out of its snapshot.
-func index(s *snapshot.Snapshot, w placement.World) *view {
+// index makes the lookups of a pass out of its snapshot. folds are its CapacityFolds on the world's hardware.
+func index(s *snapshot.Snapshot, w placement.World, folds []fold.Compiled) *view {
 	v := &view{
 		world: w, snapshot: s, checks: adaptkueue.OurChecks(s.AdmissionChecks),
 		reservations: map[types.NamespacedName]*berth.GangReservation{},
 		ofWorkload:   map[types.UID][]*berth.GangReservation{},
 		configs:      map[string]*berth.GangReservationConfig{},
 		pinned:       pinned(s),
-		lookup:       adaptkueue.NewLookup(s, w.Inventory),
+		lookup:       adaptkueue.NewLookup(s, w.Inventory, folds),
 	}
 	for _, r := range s.Reservations {
 		if !r.Holds() {

@@ -71,7 +71,7 @@ const groupJobSet = "jobset.x-k8s.io"
 // kinds are all that is read. Whatever else stands in the files is skipped with a warning.
 var kinds = []kind{
 	of("berth.dev", "v1alpha1", "AcceleratorPool", cluster, func(o *Objects) *[]*berth.AcceleratorPool { return &o.AcceleratorPools }),
-	of("berth.dev", "v1alpha1", "CapacityFold", cluster, func(o *Objects) *[]*Untyped { return &o.CapacityFolds }),
+	of("berth.dev", "v1alpha1", "CapacityFold", cluster, func(o *Objects) *[]*berth.CapacityFold { return &o.CapacityFolds }),
 	of("berth.dev", "v1alpha1", "GangReservation", namespaced, func(o *Objects) *[]*berth.GangReservation { return &o.Reservations }),
 	of("berth.dev", "v1alpha1", "GangReservationConfig", cluster, func(o *Objects) *[]*berth.GangReservationConfig { return &o.Configs }),
 
@@ -90,6 +90,7 @@ var kinds = []kind{
 
 	of("kueue.x-k8s.io", "v1beta2", "ResourceFlavor", cluster, func(o *Objects) *[]*kueue.ResourceFlavor { return &o.ResourceFlavors }),
 	of("kueue.x-k8s.io", "v1beta2", "ClusterQueue", cluster, func(o *Objects) *[]*kueue.ClusterQueue { return &o.ClusterQueues }),
+	of("kueue.x-k8s.io", "v1beta2", "Cohort", cluster, func(o *Objects) *[]*kueue.Cohort { return &o.Cohorts }),
 	of("kueue.x-k8s.io", "v1beta2", "LocalQueue", namespaced, func(o *Objects) *[]*kueue.LocalQueue { return &o.LocalQueues }),
 	of("kueue.x-k8s.io", "v1beta2", "AdmissionCheck", cluster, func(o *Objects) *[]*kueue.AdmissionCheck { return &o.AdmissionChecks }),
 	of("kueue.x-k8s.io", "v1beta2", "WorkloadPriorityClass", cluster, func(o *Objects) *[]*kueue.WorkloadPriorityClass { return &o.WorkloadPriorityClasses }),

@@ -14,7 +14,6 @@ type Objects struct {
 	snapshot.Snapshot
 
 	JobSets                 []*JobSet
-	CapacityFolds           []*Untyped
 	PriorityClasses         []*schedulingv1.PriorityClass
 	WorkloadPriorityClasses []*kueue.WorkloadPriorityClass
 
@@ -56,12 +55,4 @@ type ReplicatedJob struct {
 	// Replicas is how many Jobs there are; absent means 1.
 	Replicas  *int32 `json:"replicas,omitempty"`
 	DependsOn any    `json:"dependsOn,omitempty"`
-}
-
-// Untyped is an object of a kind that this release knows by name only.
-type Untyped struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              any `json:"spec,omitempty"`
-	Status            any `json:"status,omitempty"`
 }

@@ -30,7 +30,7 @@ const (
 
 // Site has something of everything: a pool of eight hosts with slices of one, four and eight hosts that share counters,
 // three hosts of node-local devices, some of which many may share, a device taint, a gang that runs, one that waits for
-// slices, one for devices and one for parts of them, a stranger's claim and a stranger's pod. It is valid, and nothing of it
+// slices, one for devices and one for parts of them, two folds, a stranger's claim and a stranger's pod. It is valid, and nothing of it
 // is overdrawn.
 func Site() *snapshot.Snapshot {
 	s := &snapshot.Snapshot{
@@ -54,6 +54,11 @@ func Site() *snapshot.Snapshot {
 		LocalQueues: []*kueue.LocalQueue{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: kueuetest.Namespace, Name: "queue"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueuetest.Queue},
 		}},
+		Cohorts: []*kueue.Cohort{{ObjectMeta: metav1.ObjectMeta{Name: "all"}}},
+		CapacityFolds: []*berth.CapacityFold{
+			fold("slices", berth.FoldTarget{Kind: berth.FoldCohort, Name: "all"}, "one", "four", "eight"),
+			fold("gpus", berth.FoldTarget{Kind: berth.FoldClusterQueue, Name: kueuetest.Queue}, "gpu"),
+		},
 		Configs: []*berth.GangReservationConfig{{ObjectMeta: metav1.ObjectMeta{Name: "config"}}},
 	}
 	hardware(s)
@@ -81,6 +86,13 @@ func Site() *snapshot.Snapshot {
 		}}}},
 	})
 	return s
+}
+
+// fold is a CapacityFold of classes into the flavor that every gang is assigned.
+func fold(name string, target berth.FoldTarget, classes ...string) *berth.CapacityFold {
+	return &berth.CapacityFold{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: berth.CapacityFoldSpec{
+		DeviceClasses: classes, Flavor: kueuetest.Flavor, Resource: "berth.dev/shares", Mode: berth.FoldLive, Targets: []berth.FoldTarget{target},
+	}}
 }
 
 func hardware(s *snapshot.Snapshot) {

@@ -18,11 +18,11 @@ import (
 func All(ctx context.Context, of cache.Informers, taintRules bool) (*Mirror, error) {
 	m := New()
 	steps := []func(context.Context, *Mirror, cache.Informers) error{
-		Add[berth.AcceleratorPool], Add[berth.GangReservationConfig], Add[berth.GangReservation],
+		Add[berth.AcceleratorPool], Add[berth.GangReservationConfig], Add[berth.GangReservation], Add[berth.CapacityFold],
 		Add[resourcev1.ResourceSlice], Add[resourcev1.DeviceClass],
 		Add[resourcev1.ResourceClaim], Add[resourcev1.ResourceClaimTemplate],
 		Add[corev1.Node], Add[corev1.Pod], Add[batchv1.Job],
-		Add[kueue.ResourceFlavor], Add[kueue.ClusterQueue], Add[kueue.LocalQueue],
+		Add[kueue.ResourceFlavor], Add[kueue.ClusterQueue], Add[kueue.Cohort], Add[kueue.LocalQueue],
 		Add[kueue.AdmissionCheck], Add[kueue.Workload],
 	}
 	if taintRules {

@@ -1,0 +1,153 @@
+package fold
+
+import (
+	"github.com/berth-dev/berth/pkg/adapt/kueue"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/fold"
+	"github.com/berth-dev/berth/pkg/snapshot"
+
+	"k8s.io/apimachinery/pkg/types"
+	kueuev1beta2 "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// books say who holds what of the folds' hardware, and what Kueue charges for it.
+type books struct {
+	cohorts kueue.Cohorts
+	// charges by ClusterQueue.
+	charges map[string]map[kueue.Quota]int64
+	// held is, for each fold by its position, what gangs hold of it.
+	held  [][]holding
+	quota []kueue.Quota
+}
+
+// holding is what one gang holds of one fold.
+type holding struct {
+	queue   string
+	shares  int
+	running bool
+	gang    types.UID
+	charged int64
+}
+
+func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
+	b := &books{
+		cohorts: kueue.NewCohorts(s.Cohorts, s.ClusterQueues), charges: map[string]map[kueue.Quota]int64{},
+		held: make([][]holding, len(compiled)),
+	}
+	// A host is one fold's alone.
+	owner := map[string]int{}
+	for i, c := range compiled {
+		b.quota = append(b.quota, quotaOf(c))
+		if c.Problem == nil {
+			for h := range c.Hosts {
+				owner[h] = i
+			}
+		}
+	}
+	workloads := make(map[types.UID]*kueuev1beta2.Workload, len(s.Workloads))
+	usages := map[types.UID]map[kueue.Quota]int64{}
+	for _, wl := range s.Workloads {
+		workloads[wl.UID] = wl
+		usage := kueue.Usage(wl)
+		if usage == nil {
+			continue
+		}
+		usages[wl.UID] = usage
+		queue := string(wl.Status.Admission.ClusterQueue)
+		if b.charges[queue] == nil {
+			b.charges[queue] = map[kueue.Quota]int64{}
+		}
+		for of, n := range usage {
+			b.charges[queue][of] += n
+		}
+	}
+	queueOf := queues(s)
+	for _, r := range s.Reservations {
+		if !r.Holds() {
+			continue
+		}
+		wl := workloads[r.Spec.WorkloadRef.UID]
+		for i, shares := range sharesOf(r, owner) {
+			h := holding{shares: shares, gang: r.Spec.WorkloadRef.UID}
+			if wl != nil {
+				h.queue = queueOf(wl)
+				h.running = kueue.Running(wl) && r.Status.Phase != berth.PhaseReleasing
+				h.charged = usages[wl.UID][b.quota[i]]
+			}
+			b.held[i] = append(b.held[i], h)
+		}
+	}
+	return b
+}
+
+func quotaOf(c fold.Compiled) kueue.Quota { return kueue.Quota{Flavor: c.Flavor, Resource: c.Resource} }
+
+// sharesOf counts the shares that a reservation holds of each fold, given which fold has which host.
+func sharesOf(r *berth.GangReservation, owner map[string]int) map[int]int {
+	shares := map[int]int{}
+	for _, ps := range r.Spec.PodSets {
+		for _, c := range ps.Claims {
+			for i := range c.Devices {
+				for _, h := range c.Devices[i].Hosts {
+					if of, known := owner[h]; known {
+						shares[of]++
+					}
+				}
+			}
+		}
+	}
+	return shares
+}
+
+// queues says in which ClusterQueue a Workload is, or was when it lost its quota.
+func queues(s *snapshot.Snapshot) func(*kueuev1beta2.Workload) string {
+	local := make(map[types.NamespacedName]string, len(s.LocalQueues))
+	for _, q := range s.LocalQueues {
+		local[types.NamespacedName{Namespace: q.Namespace, Name: q.Name}] = string(q.Spec.ClusterQueue)
+	}
+	return func(wl *kueuev1beta2.Workload) string {
+		if wl.Status.Admission != nil {
+			return string(wl.Status.Admission.ClusterQueue)
+		}
+		return local[types.NamespacedName{Namespace: wl.Namespace, Name: string(wl.Spec.QueueName)}]
+	}
+}
+
+// queues are the ClusterQueues whose Workloads a target's quota is for.
+func (b *books) queues(t berth.FoldTarget) map[string]bool {
+	if t.Kind == berth.FoldCohort {
+		return b.cohorts.Under(t.Name)
+	}
+	return map[string]bool{t.Name: true}
+}
+
+// charged is what Kueue charges of the fold's quota to the Workloads of ClusterQueues.
+func (b *books) charged(c fold.Compiled, queues map[string]bool) int {
+	n := int64(0)
+	for q := range queues {
+		n += b.charges[q][quotaOf(c)]
+	}
+	return int(n)
+}
+
+// gangs are those of the ClusterQueues that hold shares of a fold. One whose Workload is gone counts as held: nobody can tell
+// whose it was.
+func (b *books) gangs(of int, queues map[string]bool) fold.Gangs {
+	var g fold.Gangs
+	charged := map[types.UID]bool{}
+	for _, h := range b.held[of] {
+		if !queues[h.queue] && h.queue != "" {
+			continue
+		}
+		g.Held += h.shares
+		if !h.running {
+			continue
+		}
+		g.Running += h.shares
+		if !charged[h.gang] {
+			charged[h.gang] = true
+			g.Charged += int(h.charged)
+		}
+	}
+	return g
+}
