@@ -1,23 +1,24 @@
 package fold
 
 import (
-	"github.com/berth-dev/berth/pkg/adapt/kueue"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"github.com/berth-dev/berth/pkg/adapt/dra"
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/snapshot"
-
-	"k8s.io/apimachinery/pkg/types"
-	kueuev1beta2 "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // books say who holds what of the folds' hardware, and what Kueue charges for it.
 type books struct {
-	cohorts kueue.Cohorts
+	cohorts adaptkueue.Cohorts
 	// charges by ClusterQueue.
-	charges map[string]map[kueue.Quota]int64
+	charges map[string]map[adaptkueue.Quota]int64
 	// held is, for each fold by its position, what gangs hold of it.
 	held  [][]holding
-	quota []kueue.Quota
+	quota []adaptkueue.Quota
 }
 
 // holding is what one gang holds of one fold.
@@ -31,7 +32,7 @@ type holding struct {
 
 func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
 	b := &books{
-		cohorts: kueue.NewCohorts(s.Cohorts, s.ClusterQueues), charges: map[string]map[kueue.Quota]int64{},
+		cohorts: adaptkueue.NewCohorts(s.Cohorts, s.ClusterQueues), charges: map[string]map[adaptkueue.Quota]int64{},
 		held: make([][]holding, len(compiled)),
 	}
 	// A host is one fold's alone.
@@ -44,26 +45,30 @@ func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
 			}
 		}
 	}
-	workloads := make(map[types.UID]*kueuev1beta2.Workload, len(s.Workloads))
-	usages := map[types.UID]map[kueue.Quota]int64{}
+	workloads := make(map[types.UID]*kueue.Workload, len(s.Workloads))
+	usages := map[types.UID]map[adaptkueue.Quota]int64{}
 	for _, wl := range s.Workloads {
 		workloads[wl.UID] = wl
-		usage := kueue.Usage(wl)
+		usage := adaptkueue.Usage(wl)
 		if usage == nil {
 			continue
 		}
 		usages[wl.UID] = usage
 		queue := string(wl.Status.Admission.ClusterQueue)
 		if b.charges[queue] == nil {
-			b.charges[queue] = map[kueue.Quota]int64{}
+			b.charges[queue] = map[adaptkueue.Quota]int64{}
 		}
 		for of, n := range usage {
 			b.charges[queue][of] += n
 		}
 	}
+	claimed := map[string]bool{}
+	for _, c := range s.ResourceClaims {
+		claimed[dra.ReservationUID(c)] = true
+	}
 	queueOf := queues(s)
 	for _, r := range s.Reservations {
-		if !r.Holds() {
+		if dra.Released(r, claimed[string(r.UID)]) {
 			continue
 		}
 		wl := workloads[r.Spec.WorkloadRef.UID]
@@ -71,7 +76,7 @@ func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
 			h := holding{shares: shares, gang: r.Spec.WorkloadRef.UID}
 			if wl != nil {
 				h.queue = queueOf(wl)
-				h.running = kueue.Running(wl) && r.Status.Phase != berth.PhaseReleasing
+				h.running = adaptkueue.Running(wl) && r.Status.Phase != berth.PhaseReleasing
 				h.charged = usages[wl.UID][b.quota[i]]
 			}
 			b.held[i] = append(b.held[i], h)
@@ -80,7 +85,9 @@ func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
 	return b
 }
 
-func quotaOf(c fold.Compiled) kueue.Quota { return kueue.Quota{Flavor: c.Flavor, Resource: c.Resource} }
+func quotaOf(c fold.Compiled) adaptkueue.Quota {
+	return adaptkueue.Quota{Flavor: c.Flavor, Resource: c.Resource}
+}
 
 // sharesOf counts the shares that a reservation holds of each fold, given which fold has which host.
 func sharesOf(r *berth.GangReservation, owner map[string]int) map[int]int {
@@ -100,12 +107,12 @@ func sharesOf(r *berth.GangReservation, owner map[string]int) map[int]int {
 }
 
 // queues says in which ClusterQueue a Workload is, or was when it lost its quota.
-func queues(s *snapshot.Snapshot) func(*kueuev1beta2.Workload) string {
+func queues(s *snapshot.Snapshot) func(*kueue.Workload) string {
 	local := make(map[types.NamespacedName]string, len(s.LocalQueues))
 	for _, q := range s.LocalQueues {
 		local[types.NamespacedName{Namespace: q.Namespace, Name: q.Name}] = string(q.Spec.ClusterQueue)
 	}
-	return func(wl *kueuev1beta2.Workload) string {
+	return func(wl *kueue.Workload) string {
 		if wl.Status.Admission != nil {
 			return string(wl.Status.Admission.ClusterQueue)
 		}

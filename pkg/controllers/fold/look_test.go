@@ -370,3 +370,18 @@ func (c late) List(ctx context.Context, list client.ObjectList, opts ...client.L
 	}
 	return err
 }
+
+// edited reads an object of a namespace and, where change is given, changes it.
+func edited(l *looker, key metav1.ObjectMeta, obj client.Object, change func()) {
+	l.t.Helper()
+	if err := l.Get(l.t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, obj); err != nil {
+		l.t.Fatal(err)
+	}
+	if change == nil {
+		return
+	}
+	change()
+	if err := l.Update(l.t.Context(), obj); err != nil {
+		l.t.Fatal(err)
+	}
+}
