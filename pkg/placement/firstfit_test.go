@@ -214,6 +214,10 @@ func TestRefusals(t *testing.T) {
 			}),
 			gang.Gang{PodSets: []gang.PodSet{set(1, claim("a", one("gpu")), claim("b", one("gpu")))}},
 			"NoFreeSlice: devices are free, but not together: 0 pods find all their devices on one host, 1 is needed (gpu, gpu)"},
+		"two claims of one class beside a slice": {newSite("n1", "n2", "n3").device("pair", "pod-a/p", []string{"n1", "n2"}).device("nic", "n1/a", []string{"n1"}).device("nic", "n2/a", []string{"n2"}).
+			device("nic", "n3/a", []string{"n3"}).device("nic", "n3/b", []string{"n3"}),
+			gang.Gang{PodSets: []gang.PodSet{set(2, claim("t", one("pair")), claim("a", one("nic")), claim("b", one("nic")))}},
+			"NoFreeSlice: devices are free, but not together: needs 1 of 1 free pair, needs 4 of 4 free nic"},
 		"pods on one host": {newSite("n1").device("gpu", "n1/a", []string{"n1"}).device("gpu", "n1/b", []string{"n1"}).device("gpu", "n1/c", []string{"n1"}), gpuGang(3, 1),
 			"HostsBusy: 2 pods find a device and room, 3 are needed: host n1 needs 12 cpu, has 8"},
 	}

@@ -23,18 +23,20 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 		return s.checkDomains(p)
 	}
 	// What several claims of a pod choose from the same devices is counted together.
-	perPod := map[*item]int{}
-	for _, it := range p.items {
-		for _, o := range s.alike(p, it) {
-			perPod[it] += o.count
+	perPod := make([]int, len(p.items))
+	for i, it := range p.items {
+		for _, o := range p.items {
+			if s.alike(it, o) {
+				perPod[i] += o.count
+			}
 		}
 	}
 	seats := 0
 	var tight *reason.Refusal
 	for _, host := range s.world.Inventory.Hosts() {
 		fit := -1
-		for _, it := range p.items {
-			have := s.options[it].places(s.options[it].onHost[host]) / perPod[it]
+		for i, it := range p.items {
+			have := s.options[it].places(s.options[it].onHost[host]) / perPod[i]
 			if fit < 0 || have < fit {
 				fit = have
 			}
@@ -76,16 +78,10 @@ func find(pods int) string {
 	return counted(pods, "pod") + " find"
 }
 
-// alike are the items of a plan that choose from the same devices as one of them does, itself among them, in order. Shared
-// devices may serve several at once, so they are never counted together.
-func (s *search) alike(p *plan, it *item) []*item {
-	var like []*item
-	for _, o := range p.items {
-		if o == it || o.class == it.class && o.span == it.span && o.bond == it.bond && !it.shares && slices.Equal(s.options[o].all, s.options[it].all) {
-			like = append(like, o)
-		}
-	}
-	return like
+// alike reports whether two items of a plan choose from the same devices. Shared devices may serve several at once, so
+// they are never counted together.
+func (s *search) alike(a, b *item) bool {
+	return a == b || a.class == b.class && a.span == b.span && a.bond == b.bond && !a.shares && slices.Equal(s.options[a].all, s.options[b].all)
 }
 
 // tight words which resource ends first when one more pod than there is room for stands on the host.
@@ -143,15 +139,17 @@ func (s *search) notTogether() *reason.Refusal {
 		if len(s.plans) > 1 {
 			prefix = "pod set " + p.set.Name + " "
 		}
-		for _, it := range p.items {
+		for i, it := range p.items {
 			// What several claims ask for of the same devices is one need.
-			like := s.alike(p, it)
-			if like[0] != it {
+			like := func(o *item) bool { return s.alike(it, o) }
+			if slices.ContainsFunc(p.items[:i], like) {
 				continue
 			}
 			needed := 0
-			for _, o := range like {
-				needed += p.needed(o)
+			for _, o := range p.items[i:] {
+				if like(o) {
+					needed += p.needed(o)
+				}
 			}
 			need := fmt.Sprintf("%sneeds %d of %d free %s", prefix, needed, s.options[it].total, it.class.Name)
 			if it.bond == required {
