@@ -36,6 +36,10 @@ func (s *search) prepare(p *plan) *reason.Refusal {
 		o, out, held := s.narrow(p, it)
 		s.options[it] = o
 		if o.total < p.needed(it) {
+			// Waiting for others would not help.
+			if why := s.noneSoLarge(p); why != "" {
+				return refuse(reason.NoFreeSlice, "%s", clamp(why))
+			}
 			return tooFew(it, p.needed(it), o, s.outright(p, out), held)
 		}
 	}

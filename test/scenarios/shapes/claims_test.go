@@ -116,7 +116,10 @@ func TestTwoClaimsOfOneClass(t *testing.T) {
 		}
 	}
 	f.charged(gang, "4")
-	f.wait(scene.Gang("waits", gpu, 1, with(gpu)),
+	waits := f.wait(scene.Gang("waits", gpu, 1, with(gpu)),
 		"NoFreeSlice: devices are free, but not together: 0 pods find all their devices on one host, 1 is needed (gpu, gpu)")
-	f.end(single, gang)
+	f.Finish(single)
+	f.AwaitSeated(waits)
+	f.AwaitReserved(waits, "True Reserved: gpu-0, gpu-1 (double-0) on double-0")
+	f.end(gang, waits)
 }

@@ -39,7 +39,7 @@ func TestRequiredInterconnect(t *testing.T) {
 	f, standing := racks(t, "need")
 	required := asks(berth.AnnotationInterconnect, berth.InterconnectRequired)
 	const rackC = "need-c0/gpu-0, need-c1/gpu-0, need-c2/gpu-0 on need-c0, need-c1, need-c2 in rack c"
-	// What waits is kept the rack that it leaves, because it ends first.
+	// The second gang is kept this rack, because it is the first to end; without that it might be kept another one.
 	first := f.seat(scene.Gang("first", gpu, 3, required, ends(600)), rackC)
 	second := f.wait(scene.Gang("second", gpu, 3, required),
 		"NoFreeSlice: 3 gpu are free, but not together: no rack has 3 (a has 2, b has 1)")

@@ -86,6 +86,10 @@ func (f *fleet) consumed(want map[string]string) {
 	sums := map[string]resource.Quantity{}
 	ids := map[types.UID]string{}
 	for _, c := range f.claims() {
+		if c.Status.Allocation == nil {
+			f.Errorf("ResourceClaim %s is not allocated", c.Name)
+			continue
+		}
 		for _, r := range c.Status.Allocation.Devices.Results {
 			if r.ShareID == nil || ids[*r.ShareID] != "" {
 				f.Errorf("ResourceClaim %s has share %v, as has %q", c.Name, r.ShareID, ids[ptr.Deref(r.ShareID, "")])
