@@ -15,7 +15,7 @@ import (
 func newCapacity() *cobra.Command {
 	command, _ := subcommand("capacity", "Count the hardware",
 		"Count devices, shares (one host of one device) and hosts of the managed pools: what there is, what is usable, what is\n"+
-			"free, and how much of it can be had at once.", capacity)
+			"free, and how much of it can be had at once. CapacityFolds of the input tell what quota that makes.", capacity)
 	return command
 }
 
@@ -40,9 +40,7 @@ func (w *world) capacity() render.CapacityReport {
 	for _, p := range w.Inventory.Pools() {
 		r.Pools = append(r.Pools, poolOf(p))
 	}
-	for _, f := range w.objects.CapacityFolds {
-		r.Folds = append(r.Folds, render.FoldCapacity{Name: f.Name, Message: noFolds})
-	}
+	r.Folds = append(r.Folds, w.folds(calculate)...)
 	r.Hosts = w.hosts()
 	return r
 }

@@ -120,7 +120,7 @@ func TestContract(t *testing.T) {
 		"fit -f -",
 		"why -f KEP -f testdata/in/templates.yaml -f testdata/in/states.yaml --workload whole",
 		"why -f KEP --workload nobody",
-		"capacity -f KEP -f testdata/in/incomplete.yaml -f testdata/in/fold.yaml",
+		"capacity -f KEP -f testdata/in/incomplete.yaml -f testdata/in/folds.yaml",
 		"capacity -f testdata/in/bad.yaml",
 		"capacity -f -",
 		"map -f KEP -f testdata/in/templates.yaml -f testdata/in/states.yaml --placed",

@@ -81,9 +81,6 @@ func (w *world) inspect() {
 		}
 		w.warn("more of %s of pool %s is taken than there is (%s)", what, d.Pool, render.Some(d.Owners))
 	}
-	for _, f := range w.objects.CapacityFolds {
-		w.warn("CapacityFold %s: %s", f.Name, noFolds)
-	}
 }
 
 // missing warns of what objects of the input refer to and the input lacks. A fleet of hosts without Nodes is warned of
@@ -106,9 +103,6 @@ func (w *world) missing() {
 		}
 	}
 }
-
-// noFolds is what this release says of a CapacityFold.
-const noFolds = "folds are not computed by this release"
 
 func (w *world) warn(format string, args ...any) {
 	w.warnings = append(w.warnings, fmt.Sprintf(format, args...))

@@ -37,7 +37,19 @@ func TestGauges(t *testing.T) {
 	m.SetWaiting(map[string]int{"NoFreeSlice": 2})
 	m.SetReservations(map[string]int{"Planned": 1, "Reserved": 4})
 	m.ObservePass(3 * time.Millisecond)
+	m.SetFoldShares(map[string]int{"gone": 3, "tpus": 4})
+	m.SetFoldShares(map[string]int{"tpus": 16})
+	m.QuotaWritten("Cohort")
+	m.QuotaWritten("ClusterQueue")
+	m.QuotaWritten("Cohort")
 	want := `
+# HELP berth_fold_quota_writes_total Quotas that were written for CapacityFolds, by the kind of their target.
+# TYPE berth_fold_quota_writes_total counter
+berth_fold_quota_writes_total{kind="ClusterQueue"} 1
+berth_fold_quota_writes_total{kind="Cohort"} 2
+# HELP berth_fold_shares The number that a CapacityFold's targets divide among them.
+# TYPE berth_fold_shares gauge
+berth_fold_shares{fold="tpus"} 16
 # HELP berth_gangs_waiting Gangs that wait for devices, by the reason that their Workload shows.
 # TYPE berth_gangs_waiting gauge
 berth_gangs_waiting{reason="NoFreeSlice"} 2
@@ -46,7 +58,8 @@ berth_gangs_waiting{reason="NoFreeSlice"} 2
 berth_reservations{phase="Planned"} 1
 berth_reservations{phase="Reserved"} 4
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "berth_gangs_waiting", "berth_reservations"); err != nil {
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"berth_gangs_waiting", "berth_reservations", "berth_fold_shares", "berth_fold_quota_writes_total"); err != nil {
 		t.Error(err)
 	}
 	if n := testutil.CollectAndCount(m.passes); n != 1 {

@@ -42,13 +42,6 @@ type ClassCapacity struct {
 	Proved bool `json:"proved"`
 }
 
-// FoldCapacity is a CapacityFold of the input.
-type FoldCapacity struct {
-	Name string `json:"name"`
-	// Message says what it gives, or why it was not computed.
-	Message string `json:"message"`
-}
-
 // HostCapacity counts the hosts that devices of managed pools stand on.
 type HostCapacity struct {
 	Total int `json:"total"`
@@ -127,8 +120,8 @@ func (r CapacityReport) Text(wide bool) string {
 	if len(rows) > 0 {
 		b.WriteString("\n" + Table([]string{"DRIVER", "POOL", "GENERATION", "COMPLETE", "VALID", "REASON", "MESSAGE"}, rows))
 	}
-	for _, f := range r.Folds {
-		fmt.Fprintf(&b, "\nCapacityFold %s: %s\n", f.Name, f.Message)
+	if folds := r.folds(wide); folds != "" {
+		b.WriteString("\n" + folds)
 	}
 	return b.String()
 }

@@ -51,3 +51,20 @@ func charged(wl *kueue.Workload) *kueue.Workload {
 func Running(wl *kueue.Workload) bool {
 	return workload.HasQuotaReservation(wl) && !workload.IsEvicted(wl) && !workload.IsFinished(wl)
 }
+
+// QuotaIn is the quota of one resource of one flavor; nil when there is none.
+func QuotaIn(groups []kueue.ResourceGroup, flavor, resource string) *kueue.ResourceQuota {
+	for g := range groups {
+		for f := range groups[g].Flavors {
+			if groups[g].Flavors[f].Name != kueue.ResourceFlavorReference(flavor) {
+				continue
+			}
+			for q := range groups[g].Flavors[f].Resources {
+				if groups[g].Flavors[f].Resources[q].Name == corev1.ResourceName(resource) {
+					return &groups[g].Flavors[f].Resources[q]
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -79,7 +79,6 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.Metrics.SetFoldShares(v.shares())
 	var failed failures
 	failed.add(r.keepFlavors(ctx, v))
 	var group errgroup.Group
@@ -100,6 +99,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		})
 	}
 	_ = group.Wait() // no function of the group returns an error
+	r.Metrics.SetFoldShares(v.shares())
 	return ctrl.Result{RequeueAfter: again.after}, failed.err()
 }
 

@@ -22,8 +22,12 @@ type decision struct {
 	unsure []int
 	// tells are the events that follow the status.
 	tells []tell
+	// falls is when the number may fall, zero for when it does not.
+	falls time.Duration
 	// again is when to look again, zero for when something happens.
 	again time.Duration
+	// waits is since when something waits to be written; zero when nothing does.
+	waits time.Time
 }
 
 // aim is what becomes of one target.
@@ -38,7 +42,7 @@ type aim struct {
 const (
 	// seldom is how often the status is written when nothing but observations changed, as they do with every gang.
 	seldom = time.Second
-	// patience is for how long such a change waits for a number that is about to fall, so that both are one write.
+	// patience is for how long such a change waits for a number that may be about to fall, so that both are one write.
 	patience = 10 * time.Second
 	// retryRefused is when a write that the API server refused is tried again although nothing has changed.
 	retryRefused = time.Minute
@@ -84,7 +88,8 @@ func (d *decision) count(f *folded) {
 		d.settled = fold.Restart(int(f.object.Status.Shares) + uncharged)
 	}
 	atLeast, atMost := o.Hardware(f.compiled.Live)
-	d.again = d.settled.See(atLeast, atMost, f.now, hysteresis(f.object))
+	d.falls = d.settled.See(atLeast, atMost, f.now, hysteresis(f.object))
+	d.again = d.falls
 	d.known = true
 	d.status.Shares = int32(max(0, d.settled.Shares-uncharged))
 	d.status.Losses = f.losses[:min(len(f.losses), listed)]
@@ -150,13 +155,18 @@ func (d *decision) record(f *folded) {
 		return
 	}
 	wait := f.wrote.Add(seldom).Sub(f.now)
-	if d.again > 0 && d.again <= patience {
-		wait = d.again
+	if d.falls > 0 {
+		wait = max(wait, d.falls)
 	}
-	if wait <= 0 {
+	since := f.waits
+	if since.IsZero() {
+		since = f.now
+	}
+	if wait = min(wait, since.Add(patience).Sub(f.now)); wait <= 0 {
 		d.write = true
 		return
 	}
+	d.waits = since
 	soon := soonest{after: d.again}
 	soon.in(wait)
 	d.again = soon.after

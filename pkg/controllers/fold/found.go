@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -85,7 +85,7 @@ func (f *folded) seen(t target) fold.Seen {
 		s.Paused = own + "|" + theirs
 	}
 	s.Stops = pauses(own) || pauses(theirs)
-	if q := quotaIn(t.groups, f.compiled.Flavor, f.compiled.Resource); q != nil {
+	if q := adaptkueue.QuotaIn(t.groups, f.compiled.Flavor, f.compiled.Resource); q != nil {
 		s.HasEntry, s.Milli = true, q.NominalQuota.MilliValue()
 		// Kueue lets a Cohort lend more than it has.
 		if t.Kind == berth.FoldClusterQueue && q.LendingLimit != nil {
@@ -96,19 +96,3 @@ func (f *folded) seen(t target) fold.Seen {
 }
 
 func pauses(annotation string) bool { return annotation != "" && annotation != "false" }
-
-func quotaIn(groups []kueue.ResourceGroup, flavor, resource string) *kueue.ResourceQuota {
-	for g := range groups {
-		for f := range groups[g].Flavors {
-			if groups[g].Flavors[f].Name != kueue.ResourceFlavorReference(flavor) {
-				continue
-			}
-			for q := range groups[g].Flavors[f].Resources {
-				if groups[g].Flavors[f].Resources[q].Name == corev1.ResourceName(resource) {
-					return &groups[g].Flavors[f].Resources[q]
-				}
-			}
-		}
-	}
-	return nil
-}

@@ -2,12 +2,16 @@ package fold
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
+	"github.com/berth-dev/berth/pkg/render"
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
@@ -28,6 +32,8 @@ type folded struct {
 	observed fold.Observation
 	losses   []string
 	targets  []target
+	// shares is its number, once that is written down.
+	shares int
 	*kept
 }
 
@@ -47,8 +53,8 @@ type kept struct {
 	// looked is true when a look has read all targets from the API server. Until then a cache may be behind what a former
 	// leader wrote.
 	looked bool
-	// wrote is when the status was written last.
-	wrote time.Time
+	// wrote is when the status was written last, and waits since when something of it waits to be written.
+	wrote, waits time.Time
 	// targets by name.
 	targets map[targetName]*keptTarget
 }
@@ -93,6 +99,14 @@ func (k *kept) target(name targetName) *keptTarget {
 
 // gather reads what there is. Without a fold it costs next to nothing.
 func (r *reconciler) gather(ctx context.Context) (*view, error) {
+	var any berth.CapacityFoldList
+	if err := r.Client.List(ctx, &any, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing CapacityFolds: %w", err)
+	}
+	if len(any.Items) == 0 {
+		clear(r.kept)
+		return &view{}, nil
+	}
 	s, err := snapshot.Read(ctx, r.Client, r.TaintRules)
 	if err != nil {
 		return nil, err
@@ -113,34 +127,34 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 	compiled := r.compiler.Compile(s.CapacityFolds, world.Inventory)
 	r.calculate.Sweep()
 	now := r.Now()
-	books := newBooks(s, compiled)
+	books := adaptkueue.NewBooks(s, compiled)
 	for i, c := range compiled {
 		object := byName[c.Name]
-		f := folded{now: now, object: object, compiled: c, kept: r.keep(object.UID)}
+		f := folded{now: now, object: object, compiled: c, shares: int(object.Status.Shares), kept: r.keep(object.UID)}
 		under := map[string]bool{}
 		for _, t := range object.Spec.Targets {
 			found := cached(s, t)
 			found.stale = !f.looked || f.target(nameOf(t)).newest.after(found.version)
-			queues := books.queues(t)
+			queues := books.Queues(t)
 			for q := range queues {
 				under[q] = true
 			}
-			f.targets = append(f.targets, target{FoldTarget: t, found: found, charged: books.charged(c, queues)})
+			f.targets = append(f.targets, target{FoldTarget: t, found: found, charged: books.Charged(c, queues)})
 		}
 		if c.Problem == nil {
-			f.observed = c.Observe(&r.calculate, world.Inventory, world.Ledger, books.gangs(i, under))
-			f.losses = sentences(c.Losses(world.Inventory, world.Ledger))
+			f.observed = c.Observe(&r.calculate, world.Inventory, world.Ledger, books.Gangs(i, under))
+			f.losses = render.Losses(c.Losses(world.Inventory, world.Ledger))
 		}
 		v.folds = append(v.folds, f)
 	}
 	return v, nil
 }
 
-// shares of each fold, as their statuses have them.
+// shares of each fold.
 func (v *view) shares() map[string]int {
 	shares := map[string]int{}
 	for _, f := range v.folds {
-		shares[f.object.Name] = int(f.object.Status.Shares)
+		shares[f.object.Name] = f.shares
 	}
 	return shares
 }

@@ -23,6 +23,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
@@ -41,10 +42,11 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type looker struct {
 	*reconciler
 	client.Client
-	t      *testing.T
-	now    time.Time
-	writes []string
-	events []string
+	t        *testing.T
+	now      time.Time
+	writes   []string
+	events   []string
+	registry *prometheus.Registry
 	// before, if set, is called before each write with the same words that are noted, and may refuse it.
 	before func(wrote string) error
 }
@@ -104,7 +106,8 @@ func newLooker(t *testing.T, objects ...client.Object) *looker {
 
 // restart begins a new process over what the former one left.
 func (l *looker) restart() {
-	metrics, err := observability.NewMetrics(prometheus.NewRegistry())
+	l.registry = prometheus.NewRegistry()
+	metrics, err := observability.NewMetrics(l.registry)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -267,7 +270,7 @@ func (l *looker) quota(kind, name string) string {
 	} else {
 		in = read(l, name, &kueue.ClusterQueue{}).Spec.ResourceGroups
 	}
-	q := quotaIn(in, "tpu-v5e", shares)
+	q := adaptkueue.QuotaIn(in, "tpu-v5e", shares)
 	if q == nil {
 		return "none"
 	}
@@ -342,7 +345,37 @@ func TestFollowsTheHardware(t *testing.T) {
 	l.wrote("update Cohort, update status CapacityFold")
 	l.holds("Cohort", "research", "4")
 	l.said("tpus: Normal CapacityRose 4 berth.dev/shares of flavor tpu-v5e, 2 before")
+	l.measured(`berth_fold_quota_writes_total{kind="Cohort"} 3`, `berth_fold_shares{fold="tpus"} 4`)
 	l.wrote("")
+
+	if err := l.Delete(t.Context(), l.fold()); err != nil {
+		t.Fatal(err)
+	}
+	l.wrote("update CapacityFold")
+	l.wrote("")
+	l.measured(`berth_fold_quota_writes_total{kind="Cohort"} 3`)
+}
+
+// measured asserts the metrics about folds.
+func (l *looker) measured(want ...string) {
+	l.t.Helper()
+	families, err := l.registry.Gather()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	var got []string
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "berth_fold") {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			label := m.GetLabel()[0]
+			got = append(got, fmt.Sprintf("%s{%s=%q} %v", f.GetName(), label.GetName(), label.GetValue(), m.GetGauge().GetValue()+m.GetCounter().GetValue()))
+		}
+	}
+	if !slices.Equal(got, want) {
+		l.t.Errorf("measured %q, want %q", got, want)
+	}
 }
 
 // moreHardware is more hardware, of which a class other selects one device.

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
-	"github.com/berth-dev/berth/pkg/reason"
 )
 
 // Reasons of events.
@@ -57,28 +56,4 @@ func (f *folded) because() string {
 		return "less is published"
 	}
 	return some(why, most, ", ")
-}
-
-// sentences puts losses into words.
-func sentences(losses []reason.Evidence) []string {
-	out := make([]string, 0, len(losses))
-	for _, e := range losses {
-		detail := e.Detail
-		switch {
-		case e.Kind == reason.KindDevice:
-			detail = "is tainted " + detail
-		case e.Kind == reason.KindPool:
-			detail = "cannot be used: " + detail
-		case e.Code == reason.HostMissing:
-			detail = "does not exist"
-		case e.Code == reason.Quarantined:
-			detail = "may still run a pod that nobody can see"
-		}
-		name := e.Name
-		if e.Kind != reason.KindHost {
-			name = string(e.Kind) + " " + name
-		}
-		out = append(out, fmt.Sprintf("%s %s (%s)", name, detail, e.Code))
-	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,10 +65,15 @@ func (r *reconciler) send(ctx context.Context, f *folded, t *target, e entry) (o
 	return object, false, r.Writer.Update(ctx, object)
 }
 
-// sentence is what the API server says, without what the client puts around it.
+// sentence is what the API server says, without what the client puts around it, as far as it is short enough for a status.
 func sentence(err error) string {
+	const most = 1000
+	text := err.Error()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		return status.Status().Message
+		text = status.Status().Message
 	}
-	return err.Error()
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }

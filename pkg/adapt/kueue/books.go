@@ -1,24 +1,23 @@
-package fold
+package kueue
 
 import (
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
-	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/fold"
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
-// books say who holds what of the folds' hardware, and what Kueue charges for it.
-type books struct {
-	cohorts adaptkueue.Cohorts
+// Books say who holds what of the folds' hardware, and what Kueue charges for it.
+type Books struct {
+	cohorts Cohorts
 	// charges by ClusterQueue.
-	charges map[string]map[adaptkueue.Quota]int64
+	charges map[string]map[Quota]int64
 	// held is, for each fold by its position, what gangs hold of it.
 	held  [][]holding
-	quota []adaptkueue.Quota
+	quota []Quota
 }
 
 // holding is what one gang holds of one fold.
@@ -30,9 +29,10 @@ type holding struct {
 	charged int64
 }
 
-func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
-	b := &books{
-		cohorts: adaptkueue.NewCohorts(s.Cohorts, s.ClusterQueues), charges: map[string]map[adaptkueue.Quota]int64{},
+// NewBooks reads a snapshot. The folds are compiled on the hardware of the same one.
+func NewBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *Books {
+	b := &Books{
+		cohorts: NewCohorts(s.Cohorts, s.ClusterQueues), charges: map[string]map[Quota]int64{},
 		held: make([][]holding, len(compiled)),
 	}
 	// A host is one fold's alone.
@@ -46,17 +46,17 @@ func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
 		}
 	}
 	workloads := make(map[types.UID]*kueue.Workload, len(s.Workloads))
-	usages := map[types.UID]map[adaptkueue.Quota]int64{}
+	usages := map[types.UID]map[Quota]int64{}
 	for _, wl := range s.Workloads {
 		workloads[wl.UID] = wl
-		usage := adaptkueue.Usage(wl)
+		usage := Usage(wl)
 		if usage == nil {
 			continue
 		}
 		usages[wl.UID] = usage
 		queue := string(wl.Status.Admission.ClusterQueue)
 		if b.charges[queue] == nil {
-			b.charges[queue] = map[adaptkueue.Quota]int64{}
+			b.charges[queue] = map[Quota]int64{}
 		}
 		for of, n := range usage {
 			b.charges[queue][of] += n
@@ -76,7 +76,7 @@ func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
 			h := holding{shares: shares, gang: r.Spec.WorkloadRef.UID}
 			if wl != nil {
 				h.queue = queueOf(wl)
-				h.running = adaptkueue.Running(wl) && r.Status.Phase != berth.PhaseReleasing
+				h.running = Running(wl) && r.Status.Phase != berth.PhaseReleasing
 				h.charged = usages[wl.UID][b.quota[i]]
 			}
 			b.held[i] = append(b.held[i], h)
@@ -85,9 +85,7 @@ func newBooks(s *snapshot.Snapshot, compiled []fold.Compiled) *books {
 	return b
 }
 
-func quotaOf(c fold.Compiled) adaptkueue.Quota {
-	return adaptkueue.Quota{Flavor: c.Flavor, Resource: c.Resource}
-}
+func quotaOf(c fold.Compiled) Quota { return Quota{Flavor: c.Flavor, Resource: c.Resource} }
 
 // sharesOf counts the shares that a reservation holds of each fold, given which fold has which host.
 func sharesOf(r *berth.GangReservation, owner map[string]int) map[int]int {
@@ -120,16 +118,16 @@ func queues(s *snapshot.Snapshot) func(*kueue.Workload) string {
 	}
 }
 
-// queues are the ClusterQueues whose Workloads a target's quota is for.
-func (b *books) queues(t berth.FoldTarget) map[string]bool {
+// Queues are the ClusterQueues whose Workloads a target's quota is for.
+func (b *Books) Queues(t berth.FoldTarget) map[string]bool {
 	if t.Kind == berth.FoldCohort {
 		return b.cohorts.Under(t.Name)
 	}
 	return map[string]bool{t.Name: true}
 }
 
-// charged is what Kueue charges of the fold's quota to the Workloads of ClusterQueues.
-func (b *books) charged(c fold.Compiled, queues map[string]bool) int {
+// Charged is what Kueue charges of the fold's quota to the Workloads of ClusterQueues.
+func (b *Books) Charged(c fold.Compiled, queues map[string]bool) int {
 	n := int64(0)
 	for q := range queues {
 		n += b.charges[q][quotaOf(c)]
@@ -137,9 +135,9 @@ func (b *books) charged(c fold.Compiled, queues map[string]bool) int {
 	return int(n)
 }
 
-// gangs are those of the ClusterQueues that hold shares of a fold. One whose Workload is gone counts as held: nobody can tell
+// Gangs are those of the ClusterQueues that hold shares of a fold, which is named by its position. One whose Workload is gone counts as held: nobody can tell
 // whose it was.
-func (b *books) gangs(of int, queues map[string]bool) fold.Gangs {
+func (b *Books) Gangs(of int, queues map[string]bool) fold.Gangs {
 	var g fold.Gangs
 	charged := map[types.UID]bool{}
 	for _, h := range b.held[of] {

@@ -1,0 +1,219 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	kueueconstants "sigs.k8s.io/kueue/pkg/controller/constants"
+
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/test/scene"
+)
+
+// hysteresis of the folds under load, in seconds, and what is added to it before the promise of mode Live counts as broken:
+// pods take a second to be ended, Berth and Kueue a few writes, and the machine is small.
+const (
+	hysteresis = 1
+	slack      = 4 * time.Second
+)
+
+// TestSmallGangsWithQuotaFindASlice: two pods of KEP-4815 in one flavor, hosts stranded by a foreign claim, and a stream of
+// 4x4 and 8x8 Jobs of two priorities whose pods succeed one by one. In mode Live a 4x4 with quota has a slice within the lag.
+// How long everybody waits is logged for both modes.
+func TestSmallGangsWithQuotaFindASlice(t *testing.T) {
+	s, _ := play(t)
+	s.observe()
+	s.secondPod()
+	// One host of pod-b is somebody else's, so 12 shares of it can be had as 4x4 and none as 8x8.
+	s.stranger("tpu-2x2", "west-0")
+	for _, name := range []string{"low", "high"} {
+		s.make(&kueue.WorkloadPriorityClass{
+			ObjectMeta: metav1.ObjectMeta{Name: name + "-" + s.Namespace}, Value: map[string]int32{"low": 10, "high": 20}[name],
+		})
+	}
+	for _, mode := range []berth.FoldMode{berth.FoldPhysical, berth.FoldLive} {
+		t.Run(string(mode), func(t *testing.T) {
+			sub := &stage{&scene.Scene{TB: t, Cluster: s.Cluster, Client: s.Client, Namespace: s.Namespace, Watcher: s.Watcher}}
+			sub.underLoad(mode)
+		})
+	}
+}
+
+func (s *stage) underLoad(mode berth.FoldMode) {
+	s.Helper()
+	lower := strings.ToLower(string(mode))
+	f := newFold("load-"+lower, scene.Flavor, mode, "tpu-4x4", "tpu-8x8")
+	f.Spec.HysteresisSeconds = ptr.To[int32](hysteresis)
+	s.fold(f)
+	if mode == berth.FoldLive {
+		s.awaitQuota(f, 28)
+	} else {
+		s.awaitQuota(f, 32)
+	}
+	s.queue("load-"+lower, f.Name, "0", func(cq *kueue.ClusterQueue) {
+		cq.Spec.QueueingStrategy = kueue.StrictFIFO
+		cq.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+	}, scene.Flavor)
+	w := s.follow()
+	job := func(class string, pods int32, priority string, number int) *batchv1.Job {
+		return s.Submit(scene.Gang(fmt.Sprintf("%s-%s-%s-%d", lower, class[len("tpu-"):], priority, number), class, pods, func(j *batchv1.Job) {
+			j.Labels[kueueconstants.QueueLabel] = "load-" + lower
+			j.Labels[kueueconstants.WorkloadPriorityClassLabel] = priority + "-" + s.Namespace
+		}))
+	}
+	var small, large []*batchv1.Job
+	for i := range 10 {
+		small = append(small, job("tpu-4x4", 4, "low", i))
+	}
+	s.drives(small, 6)
+	large = append(large, job("tpu-8x8", 16, "high", 0))
+	for i := range 4 {
+		small = append(small, job("tpu-4x4", 4, "high", i))
+	}
+	large = append(large, job("tpu-8x8", 16, "low", 1))
+	for i := range 4 {
+		small = append(small, job("tpu-4x4", 4, "low", 10+i))
+	}
+	s.drives(slices.Concat(small, large), 1<<20)
+
+	var worst time.Duration
+	var sentBack, preempted int
+	for _, j := range small {
+		of := w.of(j.Name)
+		worst = max(worst, of.longest)
+		sentBack += of.evictions
+		preempted += of.preemptions
+	}
+	s.Logf("%s: of %d 4x4 the longest time with quota and without a slice was %v; %d evictions, %d of them preemptions",
+		mode, len(small), worst.Round(10*time.Millisecond), sentBack, preempted)
+	for _, j := range large {
+		of := w.of(j.Name)
+		s.Logf("%s: %s waited %v for quota and then %v for a slice; %d evictions", mode, j.Name,
+			of.firstQuota.Sub(of.began).Round(10*time.Millisecond), of.slice.Sub(of.firstQuota).Round(10*time.Millisecond), of.evictions)
+	}
+	if limit := hysteresis*time.Second + slack; mode == berth.FoldLive && worst > limit {
+		for _, j := range small {
+			if of := w.of(j.Name); of.longest > limit {
+				s.Errorf("%s held quota without a slice for %v", j.Name, of.longest)
+			}
+		}
+	}
+	if mode == berth.FoldLive {
+		s.awaitQuota(f, 28)
+	}
+}
+
+// drives lets pods of seated gangs succeed, one after the other, the lowest rank of the gang that is nearest to its end, until
+// all Jobs have ended or as many pods have succeeded as given. Each is seen to have succeeded before the next may, so it is
+// the cluster that sets the pace.
+func (s *stage) drives(jobs []*batchv1.Job, pods int) {
+	s.Helper()
+	ended := map[string]bool{}
+	for range pods {
+		if len(ended) == len(jobs) {
+			return
+		}
+		var next *corev1.Pod
+		s.Eventually("a pod that runs, or the end of all", func(ctx context.Context) error {
+			next = nil
+			var states []string
+			fewest := 1 << 20
+			for _, j := range jobs {
+				if ended[j.Name] {
+					continue
+				}
+				if err := s.Client.Get(ctx, keyOf(j), j); err != nil {
+					return err
+				}
+				if j.Status.CompletionTime != nil {
+					ended[j.Name] = true
+					continue
+				}
+				running, err := s.runningPods(ctx, j)
+				if err != nil {
+					return err
+				}
+				if n := len(running); n > 0 && n < fewest && ptr.Deref(j.Status.Ready, 0) > 0 {
+					fewest, next = n, &running[0]
+				}
+				state, err := s.Reserved(ctx, j)
+				states = append(states, fmt.Sprintf("%s: %s %v", j.Name, state, err))
+			}
+			if next == nil && len(ended) < len(jobs) {
+				return fmt.Errorf("none runs:\n  %s", strings.Join(states, "\n  "))
+			}
+			return nil
+		})
+		if next != nil {
+			s.completes(next)
+		}
+	}
+}
+
+// runningPods are those of a Job that run, by rank.
+func (s *stage) runningPods(ctx context.Context, job *batchv1.Job) ([]corev1.Pod, error) {
+	pods, err := s.PodsOf(ctx, job)
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil
+	})
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods, err
+}
+
+// completes lets one pod succeed and waits until it has, or is gone because its gang was evicted.
+func (s *stage) completes(pod *corev1.Pod) {
+	s.Helper()
+	selector := fmt.Sprintf("%s=%s,%s=%s", batchv1.JobNameLabel, pod.Labels[batchv1.JobNameLabel],
+		batchv1.JobCompletionIndexAnnotation, pod.Labels[batchv1.JobCompletionIndexAnnotation])
+	if _, err := s.Cluster.CompletePods(s.Context(), pod.Namespace, selector); err != nil {
+		s.Fatal(err)
+	}
+	s.Eventually("the end of pod "+pod.Name, func(ctx context.Context) error {
+		var now corev1.Pod
+		if err := s.Client.Get(ctx, keyOf(pod), &now); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if now.UID == pod.UID && now.Status.Phase == corev1.PodRunning && now.DeletionTimestamp == nil {
+			return fmt.Errorf("it runs")
+		}
+		return nil
+	})
+}
+
+// stranger is a pod with a claim of its own, which kube-scheduler sends to the host.
+func (s *stage) stranger(class, host string) {
+	s.Helper()
+	claim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "stranger"}, Spec: s.Template(class).Spec.Spec,
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "stranger"},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelHostname: host}, TerminationGracePeriodSeconds: ptr.To[int64](0),
+			Containers:     []corev1.Container{{Name: "c", Image: "c", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "d"}}}}},
+			ResourceClaims: []corev1.PodResourceClaim{{Name: "d", ResourceClaimName: ptr.To(claim.Name)}},
+		},
+	}
+	s.make(claim)
+	s.make(pod)
+	s.Eventually("scheduling the stranger", func(ctx context.Context) error {
+		if err := s.Client.Get(ctx, keyOf(claim), claim); err != nil {
+			return err
+		}
+		if claim.Status.Allocation == nil {
+			return fmt.Errorf("its claim is not allocated")
+		}
+		return nil
+	})
+}
