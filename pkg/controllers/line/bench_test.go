@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/internal/processor"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
@@ -71,16 +72,15 @@ func BenchmarkPass5000(b *testing.B) {
 		{"release", [2]*snapshot.Snapshot{s.Snapshot, &released}, 1, line.Fresh},
 	} {
 		b.Run(row.name, func(b *testing.B) {
-			b.ReportAllocs()
 			writes := 0
-			for i := 0; b.Loop(); i++ {
+			processor.Turns(b, func(i int) {
 				got := pass(row.turns[i%2])
 				if i%2 == 1 {
 					if writes = len(got.answers); len(got.reserve) != row.reserve || writes > row.answer {
 						b.Fatalf("%d reservations, %d answers", len(got.reserve), writes)
 					}
 				}
-			}
+			})
 			b.ReportMetric(float64(writes), "answers")
 		})
 	}
