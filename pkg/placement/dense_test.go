@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
@@ -103,18 +104,12 @@ func BenchmarkScore(b *testing.B) {
 			}
 			one, all := turns(near), turns(far)
 			losses := make([]candidate, len(m.Devices))
-			report := func(b *testing.B, free int) {
-				b.ReportMetric(float64(free), "candidates")
-				b.ReportAllocs()
-			}
 			ranked := func(r *ranking, by [2]ledger.Occupied) func(b *testing.B) {
 				return func(b *testing.B) {
 					sh.rank(r, m.Devices, &by[0])
 					sh.rank(r, m.Devices, &by[1])
-					for i := 0; b.Loop(); i++ {
-						sh.rank(r, m.Devices, &by[i%2])
-					}
-					report(b, len(r.all))
+					processor.Turns(b, func(i int) { sh.rank(r, m.Devices, &by[i%2]) })
+					b.ReportMetric(float64(len(r.all)), "candidates")
 				}
 			}
 			sparse, kept := &ranking{}, sh.ranking(class, m)
@@ -122,10 +117,8 @@ func BenchmarkScore(b *testing.B) {
 			same(b, sh, kept, m.Devices, bitsets, &one[1], losses)
 			b.Run(row.name+"/"+class+"/by=dense", func(b *testing.B) {
 				free := 0
-				for i := 0; b.Loop(); i++ {
-					free = bitsets.score(m.Devices, &one[i%2], losses)
-				}
-				report(b, free)
+				processor.Turns(b, func(i int) { free = bitsets.score(m.Devices, &one[i%2], losses) })
+				b.ReportMetric(float64(free), "candidates")
 			})
 			b.Run(row.name+"/"+class+"/by=sparse", ranked(sparse, one))
 			if kept.follower != nil {

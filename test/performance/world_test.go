@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -45,12 +46,11 @@ func BenchmarkWorld(b *testing.B) {
 
 	b.Run("first", func(b *testing.B) {
 		var c *cluster.Cluster
-		before, from := live(), spent(b)
-		for b.Loop() {
+		before := live()
+		processor.Turns(b, func(int) {
 			c = cluster.New()
 			c.World(f.Snapshot)
-		}
-		b.ReportMetric(float64(spent(b)-from)/float64(b.N), "cpu-ns/op")
+		})
 		b.ReportMetric(float64(live()-before)/(1<<20), "MB-kept")
 		b.ReportMetric(pods, "MB-pods")
 		b.ReportMetric(float64(len(f.Nodes)), "hosts")

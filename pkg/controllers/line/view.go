@@ -26,6 +26,8 @@ type view struct {
 	pinned []*corev1.Pod
 	checks adaptkueue.Checks
 	lookup adaptkueue.Lookup
+	// readings of Workloads, by lookup.
+	readings *adaptkueue.Readings
 	// reservations that hold something, or did, and targets, which do not.
 	reservations map[types.NamespacedName]*berth.GangReservation
 	targets      []*berth.GangReservation
@@ -55,6 +57,7 @@ func index(s *snapshot.Snapshot, w placement.World, folds []fold.Compiled) *view
 		configs:      map[string]*berth.GangReservationConfig{},
 		pinned:       pinned(s),
 		lookup:       adaptkueue.NewLookup(s, w.Inventory, folds),
+		readings:     &adaptkueue.Readings{},
 	}
 	for _, r := range s.Reservations {
 		if !r.Holds() {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-dev/berth/internal/processor"
 )
 
 // BenchmarkList is one list of 300,000 pods of which one changed: copied, as an informer's List does it, and mirrored.
@@ -16,8 +18,7 @@ func BenchmarkList(b *testing.B) {
 		}
 	}
 	b.Run("copied", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
+		processor.Turns(b, func(int) {
 			all := i.Indexer.List()
 			list := corev1.PodList{Items: make([]corev1.Pod, 0, len(all))}
 			for _, obj := range all {
@@ -26,14 +27,13 @@ func BenchmarkList(b *testing.B) {
 			if len(list.Items) != 300_000 {
 				b.Fatal(len(list.Items))
 			}
-		}
+		})
 	})
 	b.Run("mirrored", func(b *testing.B) {
 		if _, listed := i.Look(nil); !listed {
 			b.Fatal("not listed")
 		}
-		b.ReportAllocs()
-		for n := 0; b.Loop(); n++ {
+		processor.Turns(b, func(n int) {
 			if err := i.Update(pod(fmt.Sprint("p", n%300_000))); err != nil {
 				b.Fatal(err)
 			}
@@ -41,6 +41,6 @@ func BenchmarkList(b *testing.B) {
 			if items := v.Items().([]*corev1.Pod); len(items) != 300_000 {
 				b.Fatal(len(items))
 			}
-		}
+		})
 	})
 }
