@@ -132,11 +132,14 @@ func (s *stage) awaitInsufficient(job *batchv1.Job) {
 			return err
 		}
 		c := apimeta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
-		if workload.HasQuotaReservation(wl) || c == nil || !strings.Contains(c.Message, "insufficient unused quota for "+shares) &&
-			!strings.Contains(c.Message, "insufficient quota for "+shares) {
-			return fmt.Errorf("it is told %v", c)
+		for _, says := range []string{
+			"insufficient unused quota for " + shares, "insufficient quota for " + shares, "no longer fits after processing another workload",
+		} {
+			if c != nil && !workload.HasQuotaReservation(wl) && strings.Contains(c.Message, says) {
+				return nil
+			}
 		}
-		return nil
+		return fmt.Errorf("it is told %v", c)
 	})
 }
 

@@ -15,18 +15,20 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-	kueueconstants "sigs.k8s.io/kueue/pkg/controller/constants"
 	"sigs.k8s.io/kueue/pkg/util/admissioncheck"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/test/scene"
 )
 
-// TestNotChargedIsSentBack: Kueue 0.17 queues a Workload again after a back-off without what it charges for claims, and so
-// admits it for nothing. Berth sends it back, and it comes again with its charge.
+// TestNotChargedIsSentBack: Kueue 0.17 queues a Workload a second time when its back-off is over, without what it charges for
+// claims. One that was not admitted in between, here because another gang has its quota, is admitted for nothing. Berth sends
+// it back, and it comes again with its charge.
 func TestNotChargedIsSentBack(t *testing.T) {
 	s, _ := play(t)
-	f := s.fold(newFold("charged", scene.Flavor, berth.FoldPhysical, "tpu-4x4"))
+	f := newFold("charged", scene.Flavor, berth.FoldPhysical, "tpu-4x4")
+	f.Spec.Targets[0].Max = ptr.To[int32](4)
+	s.fold(f)
 	other := kueue.AdmissionCheckReference("other-" + s.Namespace)
 	s.make(&kueue.AdmissionCheck{ObjectMeta: named(string(other)), Spec: kueue.AdmissionCheckSpec{ControllerName: "test/other"}})
 	s.Eventually("activating the other check", func(ctx context.Context) error {
@@ -40,25 +42,37 @@ func TestNotChargedIsSentBack(t *testing.T) {
 	queue := s.queue("charged", f.Name, "0", func(cq *kueue.ClusterQueue) {
 		cq.Spec.AdmissionChecksStrategy.AdmissionChecks = append(cq.Spec.AdmissionChecksStrategy.AdmissionChecks, kueue.AdmissionCheckStrategyRule{Name: other})
 	}, scene.Flavor)
-	s.awaitQuota(f, 16)
+	s.awaitQuota(f, 4)
 	st := s.told()
-	job := s.Submit(scene.Gang("gang", "tpu-4x4", 4, func(j *batchv1.Job) { j.Labels[kueueconstants.QueueLabel] = queue.Name }))
+	job := s.Submit(through(queue.Name, "gang"))
+	s.quotaReserved(job)
+	rival := s.Submit(through(queue.Name, "rival"))
+	s.awaitInsufficient(rival)
 	s.answers(job, other, kueue.CheckStateRetry, ptr.To[int32](1))
+	s.answers(rival, other, kueue.CheckStateReady, nil)
+	s.AwaitSeated(rival)
 	s.Eventually("what is said of the charge", func(context.Context) error {
 		return st.said("GangReserved False NotCharged: Kueue charges pod set main 0 of 4 berth.dev/shares and is asked again; …")
 	})
+	s.awaitInsufficient(job)
+	s.Finish(rival)
 	s.answers(job, other, kueue.CheckStateReady, nil)
 	s.AwaitSeated(job)
-	wl, err := s.WorkloadOf(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	usage := wl.Status.Admission.PodSetAssignments[0].ResourceUsage[shares]
-	if usage.Value() != 4 {
-		t.Errorf("it runs and is charged %s", usage.String())
-	}
+	s.charged(job, shares, 4)
 	s.Finish(job)
 	s.AwaitNoTrace()
+}
+
+// quotaReserved waits until Kueue has reserved quota for a Job.
+func (s *stage) quotaReserved(job *batchv1.Job) {
+	s.Helper()
+	s.Eventually("quota of "+job.Name, func(ctx context.Context) error {
+		wl, err := s.WorkloadOf(ctx, job)
+		if err == nil && !apimeta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadQuotaReserved) {
+			err = fmt.Errorf("it has none: %v", wl.Status.Conditions)
+		}
+		return err
+	})
 }
 
 // answers has the other check's controller answer the next admission of a Job.

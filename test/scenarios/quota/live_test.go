@@ -63,7 +63,10 @@ func (s *stage) underLoad(mode berth.FoldMode) {
 	}
 	s.queue("load-"+lower, f.Name, "0", func(cq *kueue.ClusterQueue) {
 		cq.Spec.QueueingStrategy = kueue.StrictFIFO
-		cq.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+		cq.Spec.Preemption = &kueue.ClusterQueuePreemption{
+			WithinClusterQueue: kueue.PreemptionPolicyLowerPriority, ReclaimWithinCohort: kueue.PreemptionPolicyLowerPriority,
+			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyLowerPriority},
+		}
 	}, scene.Flavor)
 	w := s.follow()
 	job := func(class string, pods int32, priority string, number int) *batchv1.Job {

@@ -272,10 +272,10 @@ func TestUnits(t *testing.T) {
 
 	singly := s.fold(newFold("u-singly", "u-singly", berth.FoldPhysical, "both-gpu"))
 	s.awaitQuota(singly, 16)
-	racks := s.fold(newFold("u-racks", "u-racks", berth.FoldPhysical, "both-rack"))
-	s.awaitCondition(racks, berth.FoldReady, "False FoldOverlap: CapacityFold u-singly counts 4 hosts, the first of them both-0-0 already: "+
+	whole := s.fold(newFold("u-whole", "u-whole", berth.FoldPhysical, "both-rack"))
+	s.awaitCondition(whole, berth.FoldReady, "False FoldOverlap: CapacityFold u-singly counts 4 hosts, the first of them both-0-0 already: "+
 		"put the classes into one fold, or select pools or classes that share no host")
-	for _, name := range []string{"u-together", "u-racks"} {
+	for _, name := range []string{"u-together", "u-whole"} {
 		var cohort kueue.Cohort
 		cohort.Name = name
 		if err := s.Client.Get(s.Context(), keyOf(&cohort), &cohort); err == nil {
@@ -289,6 +289,6 @@ func TestUnits(t *testing.T) {
 	}
 	// The hosts are free for the other one when the first goes; its last value stays.
 	s.drop(singly)
-	s.awaitQuota(racks, 4)
+	s.awaitQuota(whole, 4)
 	s.awaitQuota(singly, 16)
 }
