@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/reason"
 )
 
 // Reasons of events.
