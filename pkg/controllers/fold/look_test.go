@@ -25,7 +25,6 @@ import (
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
-	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
