@@ -89,6 +89,17 @@ func TestSomebodyElseWritesTheNumber(t *testing.T) {
 		l.holds("ClusterQueue", "a", "7")
 		l.stands(queueA, "FoldContested", contested)
 	})
+	t.Run("the number meets theirs and moves on", func(t *testing.T) {
+		l := contest(t)
+		edit(l, "a", &kueue.ClusterQueue{}, quotaTo("2"))
+		edit(l, "h0", &corev1.Node{}, broken)
+		l.later(5 * time.Second)
+		l.stands(queueA, "FoldContested", contested)
+		edit(l, "h0", &corev1.Node{}, sound)
+		l.looks()
+		l.holds("ClusterQueue", "a", "2")
+		l.stands(queueA, "FoldContested", contested)
+	})
 	t.Run("also in another process", func(t *testing.T) {
 		l := contest(t)
 		l.restart()
@@ -298,7 +309,9 @@ func TestCohortOfOurs(t *testing.T) {
 // A Cohort of somebody else's is changed in the one number only.
 func TestCohortOfTheirs(t *testing.T) {
 	c := &kueue.Cohort{}
-	c.Name, c.Spec.ResourceGroups = "research", groups("9")
+	c.Name, c.Spec.ParentName, c.Spec.ResourceGroups = "research", "all", groups("9")
+	// Kueue lets a Cohort lend more than it has.
+	c.Spec.ResourceGroups[0].Flavors[0].Resources[0].LendingLimit = ptr.To(resource.MustParse("9"))
 	l := newLooker(t, c)
 	l.create(newFold())
 	l.wrote("create ResourceFlavor, update CapacityFold, update Cohort, update status CapacityFold")
@@ -331,4 +344,16 @@ func TestLeaves(t *testing.T) {
 	}
 	l.holds("ClusterQueue", "a", "2")
 	l.wrote("")
+}
+
+// A fold that never wrote leaves nothing behind, and says nothing.
+func TestLeavesWithoutATrace(t *testing.T) {
+	l := newLooker(t, queue("a", "", "99"))
+	l.create(newFold(into(queueA), func(f *berth.CapacityFold) { f.Spec.DeviceClasses = []string{"unknown"} }))
+	l.wrote("update CapacityFold, update status CapacityFold")
+	if err := l.Delete(t.Context(), l.fold()); err != nil {
+		t.Fatal(err)
+	}
+	l.wrote("update CapacityFold")
+	l.said()
 }
