@@ -39,6 +39,10 @@ func TestThousandHosts(t *testing.T) {
 	began := time.Now()
 	s.fill(all)
 	t.Logf("%d hosts and their devices are published after %v", pools*16, time.Since(began).Round(time.Millisecond))
+	// Berth's probe of the policies needs the account that kube-controller-manager would make.
+	if err := c.CreateNamespace(t.Context(), "berth-system", nil); err != nil {
+		t.Fatal(err)
+	}
 	s.begin()
 	s.Eventually("the end of Berth's start", func(ctx context.Context) error {
 		check := &kueue.AdmissionCheck{ObjectMeta: named(scene.Check)}
