@@ -181,22 +181,37 @@ func TestRestart(t *testing.T) {
 	l.holds("Cohort", "research", "2")
 }
 
-// What the cache shows is late: the number that stands in it was written over, and comes back as what should be there.
+// The cache is late: it shows the number from before the last write, which happens to be the one that is to be written again.
 func TestStaleCache(t *testing.T) {
+	t.Run("of the same process", func(t *testing.T) { staleCache(t, false) })
+	t.Run("of the next process", func(t *testing.T) { staleCache(t, true) })
+}
+
+func staleCache(t *testing.T, restarts bool) {
 	l := newLooker(t, queue("a", "", "99"))
 	l.create(newFold(into(queueA)))
 	l.looks()
 	stale := read(l, "a", &kueue.ClusterQueue{})
 	edit(l, "h0", &corev1.Node{}, broken)
-	l.looks()
-	l.now = l.now.Add(5 * time.Second)
-	l.looks()
+	l.later(5 * time.Second)
 	l.holds("ClusterQueue", "a", "2")
 	edit(l, "a", &kueue.ClusterQueue{}, func(q *kueue.ClusterQueue) { q.Generation = 2 }) // As the API server counts.
 	l.kept["fold-1"].target(targetName{berth.FoldClusterQueue, "a"}).newest.generation = 2
-	edit(l, "h0", &corev1.Node{}, sound)
 	l.Dependencies.Client = late{l.Client, stale}
-	l.wrote("update ClusterQueue, update status CapacityFold")
+	edit(l, "h0", &corev1.Node{}, sound)
+	l.before = func(wrote string) error {
+		if wrote == "update ClusterQueue" {
+			return errGone
+		}
+		return nil
+	}
+	l.wrote("error writing ClusterQueue a: connection lost, update ClusterQueue, update status CapacityFold")
+	l.before = nil
+	if restarts {
+		l.restart()
+		l.Dependencies.Client = late{l.Client, stale}
+	}
+	l.wrote("update ClusterQueue")
 	l.holds("ClusterQueue", "a", "4")
 	if s := l.fold().Status.Targets[0]; s.Asserted {
 		t.Errorf("taken for somebody else's: %+v", s)

@@ -87,10 +87,16 @@ func TestNotReady(t *testing.T) {
 	// Now the second has the hosts.
 	l.wrote("update ClusterQueue, update status CapacityFold, update status CapacityFold")
 	l.holds("ClusterQueue", "b", "4")
+	if s := read(l, "second", &berth.CapacityFold{}).Status.Targets[0]; s.Asserted {
+		t.Errorf("what was there before is taken for a contest: %+v", s)
+	}
 	l.holds("ClusterQueue", "a", "4")
 	first := l.fold().Status
 	if got, want := condition(first, berth.FoldReady), "False ShapeUnknown: there is no DeviceClass quad"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got := condition(first, berth.FoldTiling); got != "none" {
+		t.Error(got)
 	}
 	if first.Shares != 4 || first.Targets[0].Quota != 4 {
 		t.Errorf("%+v", first)
@@ -108,6 +114,25 @@ func TestNotReady(t *testing.T) {
 	if s := l.fold().Status.Targets[0]; !s.Asserted {
 		t.Errorf("what was typed meanwhile is not noticed: %+v", s)
 	}
+}
+
+// A fall that began before is not one that nobody could see for a while.
+func TestNotReadyForgetsAFall(t *testing.T) {
+	l := newLooker(t)
+	l.create(newFold())
+	l.looks()
+	edit(l, "h1", dratest.Node("h1"), broken)
+	l.looks()
+	if err := l.Delete(t.Context(), read(l, "quad", &resourcev1.DeviceClass{})); err != nil {
+		t.Fatal(err)
+	}
+	l.looks()
+	l.now = l.now.Add(5 * time.Second)
+	l.create(dratest.ByTopology("quad", driver, "4"))
+	if wrote, again := l.looks(); wrote != "update status CapacityFold" || again != 5*time.Second {
+		t.Errorf("writes %q, and looks again after %s", wrote, again)
+	}
+	l.holds("Cohort", "research", "4")
 }
 
 // What changes with every gang is written at most once a second, and with the number that is about to fall.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,17 @@ func TestSomebodyElseWritesTheNumber(t *testing.T) {
 		l.now = l.now.Add(5 * time.Second)
 		l.wrote("update status CapacityFold")
 		l.holds("ClusterQueue", "a", "7")
+		l.stands(queueA, "FoldContested", contested)
+	})
+	t.Run("the number meets theirs and moves on", func(t *testing.T) {
+		l := contest(t)
+		edit(l, "a", &kueue.ClusterQueue{}, quotaTo("2"))
+		edit(l, "h0", &corev1.Node{}, broken)
+		l.later(5 * time.Second)
+		l.stands(queueA, "FoldContested", contested)
+		edit(l, "h0", &corev1.Node{}, sound)
+		l.looks()
+		l.holds("ClusterQueue", "a", "2")
 		l.stands(queueA, "FoldContested", contested)
 	})
 	t.Run("also in another process", func(t *testing.T) {
@@ -256,6 +268,27 @@ func TestWeights(t *testing.T) {
 	l.stands(queueA, "Following", "")
 }
 
+// Somebody typed a number that is no number of shares.
+func TestNumberBeyondReason(t *testing.T) {
+	l := newLooker(t, queue("a", "", "100G"))
+	l.create(newFold(into(queueA)))
+	l.wrote("create ResourceFlavor, update CapacityFold, update ClusterQueue, update status CapacityFold")
+	l.holds("ClusterQueue", "a", "4")
+	if s := l.fold().Status.Targets[0]; s.Previous != nil || s.Quota != 4 {
+		t.Errorf("%+v", s)
+	}
+	l.wrote("")
+	wl, _ := l.gang("a", "pair-0", "h0", "h1")
+	wl.Status.Admission.ClusterQueue = "a"
+	wl.Status.Admission.PodSetAssignments[0].ResourceUsage[shares] = resource.MustParse("100G")
+	l.change(wl.Workload)
+	l.now = l.now.Add(time.Second)
+	l.wrote("update status CapacityFold")
+	if s := l.fold().Status.Targets[0]; s.Charged != math.MaxInt32 || s.Quota != 4 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // A Cohort that Berth made gets what a second fold needs, and nothing else of it changes, known or not.
 func TestCohortOfOurs(t *testing.T) {
 	l := newLooker(t)
@@ -298,7 +331,9 @@ func TestCohortOfOurs(t *testing.T) {
 // A Cohort of somebody else's is changed in the one number only.
 func TestCohortOfTheirs(t *testing.T) {
 	c := &kueue.Cohort{}
-	c.Name, c.Spec.ResourceGroups = "research", groups("9")
+	c.Name, c.Spec.ParentName, c.Spec.ResourceGroups = "research", "all", groups("9")
+	// Kueue lets a Cohort lend more than it has.
+	c.Spec.ResourceGroups[0].Flavors[0].Resources[0].LendingLimit = ptr.To(resource.MustParse("9"))
 	l := newLooker(t, c)
 	l.create(newFold())
 	l.wrote("create ResourceFlavor, update CapacityFold, update Cohort, update status CapacityFold")
@@ -331,4 +366,16 @@ func TestLeaves(t *testing.T) {
 	}
 	l.holds("ClusterQueue", "a", "2")
 	l.wrote("")
+}
+
+// A fold that never wrote leaves nothing behind, and says nothing.
+func TestLeavesWithoutATrace(t *testing.T) {
+	l := newLooker(t, queue("a", "", "99"))
+	l.create(newFold(into(queueA), func(f *berth.CapacityFold) { f.Spec.DeviceClasses = []string{"unknown"} }))
+	l.wrote("update CapacityFold, update status CapacityFold")
+	if err := l.Delete(t.Context(), l.fold()); err != nil {
+		t.Fatal(err)
+	}
+	l.wrote("update CapacityFold")
+	l.said()
 }

@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -52,15 +53,17 @@ func TestNotChargedIsSentBack(t *testing.T) {
 	s.AwaitNoTrace()
 }
 
-// backsOff gives a Workload that waits for quota a back-off that is over, as waitForPodsReady and admission checks do.
+// backsOff gives a Workload that waits for quota a back-off that is over, as Kueue does after waitForPodsReady or an admission
+// check took its quota. It is Kueue's own field, which nobody else could clear.
 func (s *stage) backsOff(ctx context.Context, job *batchv1.Job) error {
 	wl, err := s.WorkloadOf(ctx, job)
 	if err != nil || workload.HasQuotaReservation(wl) || wl.Status.SchedulingStats != nil ||
 		wl.Status.RequeueState != nil && wl.Status.RequeueState.RequeueAt != nil {
 		return err // one is under way, or has done what it should
 	}
-	wl.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](1), RequeueAt: ptr.To(metav1.Now())}
-	return client.IgnoreNotFound(s.Client.Status().Update(ctx, wl))
+	return workload.PatchAdmissionStatus(ctx, s.Client, wl, clock.RealClock{}, func(wl *kueue.Workload) (bool, error) {
+		return workload.SetRequeueState(wl, metav1.Now(), true), nil
+	})
 }
 
 // told collects every condition GangReserved that the watch shows.

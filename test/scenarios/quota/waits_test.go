@@ -2,7 +2,9 @@ package quota
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -16,18 +18,33 @@ import (
 type waits struct {
 	mu   sync.Mutex
 	jobs map[string]*wait
-	err  error
+	// ended counts pods that have succeeded: a clock that does not depend on the machine.
+	ended atomic.Int64
+}
+
+// moment is a time, and how many pods had succeeded by then.
+type moment struct {
+	time.Time
+	ended int64
+}
+
+// since is how long it took from one moment to another.
+func (m moment) since(from moment) string {
+	if m.IsZero() || from.IsZero() {
+		return "for ever"
+	}
+	return fmt.Sprintf("%.1f s (%d pods)", m.Sub(from.Time).Seconds(), m.ended-from.ended)
 }
 
 // wait is one gang's.
 type wait struct {
 	// began is when the Workload was first seen.
-	began time.Time
+	began moment
 	// quota is since when it has quota without a slice; zero when it has none, or both. longest is the longest that lasted.
-	quota   time.Time
+	quota   moment
 	longest time.Duration
 	// firstQuota and slice are when it first had each.
-	firstQuota, slice time.Time
+	firstQuota, slice moment
 	// evictions and preemptions are how often it lost its quota, and how often of these for another gang.
 	evictions, preemptions int
 	evicted                bool
@@ -47,7 +64,7 @@ func (s *stage) follow() *waits {
 		defer close(ended)
 		for e := range events.ResultChan() {
 			if wl, is := e.Object.(*kueue.Workload); is {
-				w.see(wl, time.Now())
+				w.see(wl, moment{time.Now(), w.ended.Load()})
 			}
 		}
 	}()
@@ -59,7 +76,7 @@ func (s *stage) follow() *waits {
 	return w
 }
 
-func (w *waits) see(wl *kueue.Workload, now time.Time) {
+func (w *waits) see(wl *kueue.Workload, now moment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ref := metav1.GetControllerOf(wl)
@@ -92,8 +109,8 @@ func (w *waits) see(wl *kueue.Workload, now time.Time) {
 	case has && !served && j.quota.IsZero():
 		j.quota = now
 	case !(has && !served) && !j.quota.IsZero():
-		j.longest = max(j.longest, now.Sub(j.quota))
-		j.quota = time.Time{}
+		j.longest = max(j.longest, now.Sub(j.quota.Time))
+		j.quota = moment{}
 	}
 }
 
@@ -107,7 +124,7 @@ func (w *waits) of(job string) wait {
 	}
 	now := *j
 	if !now.quota.IsZero() {
-		now.longest = max(now.longest, time.Since(now.quota))
+		now.longest = max(now.longest, time.Since(now.quota.Time))
 	}
 	return now
 }
