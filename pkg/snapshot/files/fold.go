@@ -27,7 +27,7 @@ func (r *reader) capacityFold(f *berth.CapacityFold, at string) {
 	r.objectName(f.Spec.Flavor, join(at, "spec.flavor"))
 	r.oneOf(string(f.Spec.Mode), join(at, "spec.mode"), "", string(berth.FoldPhysical), string(berth.FoldLive))
 	if s := f.Spec.HysteresisSeconds; s != nil {
-		r.within(*s, 0, 3600, join(at, "spec.hysteresisSeconds"))
+		r.upTo(*s, 3600, join(at, "spec.hysteresisSeconds"))
 	}
 	field = join(at, "spec.targets")
 	if len(f.Spec.Targets) == 0 {
@@ -39,11 +39,11 @@ func (r *reader) capacityFold(f *berth.CapacityFold, at string) {
 		r.objectName(t.Name, join(field, "name"))
 		r.once(seen, string(t.Kind)+" "+t.Name, string(t.Kind)+" "+t.Name, field)
 		if t.Weight != nil {
-			r.within(*t.Weight, 0, maxWeight, join(field, "weight"))
+			r.upTo(*t.Weight, maxWeight, join(field, "weight"))
 		}
-		r.within(t.Min, 0, -1, join(field, "min"))
+		r.upTo(t.Min, -1, join(field, "min"))
 		if t.Max != nil {
-			r.within(*t.Max, 0, -1, join(field, "max"))
+			r.upTo(*t.Max, -1, join(field, "max"))
 		}
 	}
 }
@@ -92,12 +92,12 @@ func (r *reader) oneOf(value, at string, allowed ...string) {
 	r.fault(at, fmt.Sprintf("is %s, must be %s", show(value), strings.Join(named, " or ")))
 }
 
-// within holds a number against its bounds; a most below least is none.
-func (r *reader) within(n, least, most int32, at string) {
+// upTo holds a number against its bounds, zero and most; a negative most is none.
+func (r *reader) upTo(n, most int32, at string) {
 	switch {
-	case most < least && n < least:
-		r.fault(at, fmt.Sprintf("is %d, must be %d or more", n, least))
-	case most >= least && (n < least || n > most):
-		r.fault(at, fmt.Sprintf("is %d, must be from %d to %d", n, least, most))
+	case most < 0 && n < 0:
+		r.fault(at, fmt.Sprintf("is %d, must be 0 or more", n))
+	case most >= 0 && (n < 0 || n > most):
+		r.fault(at, fmt.Sprintf("is %d, must be from 0 to %d", n, most))
 	}
 }
