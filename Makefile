@@ -31,6 +31,10 @@ FUZZTIME ?= 10m
 FUZZ ?= .
 # An earlier .cache/bench/latest.txt to compare with.
 BENCH_BASE ?=
+# The packages to measure, for instance ./test/performance; empty: all.
+BENCH_PACKAGES ?=
+# Passed to benchstat, for instance BENCHSTAT_FLAGS='-col /by' to put both sides of a decision beside each other.
+BENCHSTAT_FLAGS ?=
 LINT_TIMEOUT ?= 20m
 IMAGE ?= berth-controller:dev
 # What the commands call themselves. Empty (no tag, no git): what Go knows of the build.
@@ -42,7 +46,10 @@ ALLOW_DIRTY ?=
 package-list = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
 heavy = ^$(MODULE)/test/|$(MODULE)/test/cluster
 unit-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1)
-cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1)
+# The fault matrix first: it takes longest, and the others fit beside it.
+cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1 | awk '/matrix$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}')
+# Packages with tests that do less under the race detector.
+whole-packages = $$($(package-list) | grep -vE '$(heavy)' | grep -F '$(MODULE)/internal/race' | cut -d' ' -f1)
 bench-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1; go list ./... | grep '^$(MODULE)/test/performance' || true)
 
 # --- Tools: one module of pins each, built once per pin and Go version into .cache/bin
@@ -99,6 +106,7 @@ test: ## Everything CI runs: verify, build, lint, and all the tests below
 .PHONY: test-unit
 test-unit: ## Tests that need no cluster, with the race detector where a C compiler is found
 	go test $(RACE) -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(unit-packages)
+	$(if $(RACE),go test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(whole-packages))
 
 # -count=1: Go's test cache does not follow files outside the module.
 .PHONY: test-chart
@@ -125,8 +133,8 @@ fuzz: ## Fuzz every input from outside, FUZZTIME each, and keep the inputs that 
 .PHONY: bench
 bench: $(BENCHSTAT) ## Benchmarks, summed up by benchstat; BENCH_BASE=<file> compares
 	@mkdir -p .cache/bench
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -benchtime $(BENCH_TIME) -timeout 2h $(TESTFLAGS) $(bench-packages) | tee .cache/bench/latest.txt
-	$(BENCHSTAT) $(BENCH_BASE) .cache/bench/latest.txt
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -benchtime $(BENCH_TIME) -timeout 2h $(TESTFLAGS) $(or $(BENCH_PACKAGES),$(bench-packages)) | tee .cache/bench/latest.txt
+	$(BENCHSTAT) $(BENCHSTAT_FLAGS) $(BENCH_BASE) .cache/bench/latest.txt
 
 # About ten minutes of one core. The same seeds give the same bytes, so a difference is one of Berth's.
 .PHONY: sim-report

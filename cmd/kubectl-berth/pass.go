@@ -6,6 +6,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/kueue/pkg/workload"
 
@@ -110,7 +111,7 @@ func (w *world) consider(c candidate) outcome {
 	default:
 		o.gang = req.Gang
 		w.unchecked(c.workload)
-		if workload.IsAdmitted(c.workload) {
+		if known := w.unrecorded[client.ObjectKeyFromObject(c.workload)]; workload.IsAdmitted(c.workload) && !known {
 			w.warn("Workload %s/%s is admitted and the input has no GangReservation for it: it is placed as if it waited", c.workload.Namespace, c.workload.Name)
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/cluster"
@@ -20,13 +22,18 @@ type world struct {
 	objects *files.Objects
 	lookup  adaptkueue.Lookup
 	queues  adaptkueue.Queues
+	// unrecorded are Workloads that have a slice and whose reservation is not in the input.
+	unrecorded map[types.NamespacedName]bool
 	// warnings for people, in the order in which they arise.
 	warnings []string
 }
 
 func newWorld(o *files.Objects) *world {
 	c := cluster.New()
-	w := &world{World: c.World(&o.Snapshot), placer: placement.NewScored(0), objects: o, warnings: o.Warnings}
+	w := &world{
+		World: c.World(&o.Snapshot), placer: placement.NewScored(0), objects: o, warnings: o.Warnings,
+		unrecorded: map[types.NamespacedName]bool{},
+	}
 	var folds adaptkueue.FoldCompiler
 	w.lookup = adaptkueue.NewLookup(&o.Snapshot, w.Inventory, folds.Compile(o.CapacityFolds, w.Inventory))
 	w.queues = adaptkueue.NewQueues(o.LocalQueues, o.ClusterQueues, o.ResourceFlavors, o.WorkloadPriorityClasses, o.PriorityClasses)
@@ -66,6 +73,7 @@ func (w *world) inspect() {
 		}
 	}
 	w.missing()
+	w.unreserved()
 	for _, d := range w.Ledger.Overdrawn() {
 		what := "counter " + d.CounterSet + "/" + d.Counter
 		if d.Device != "" {

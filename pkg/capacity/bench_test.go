@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/capacity"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
@@ -30,12 +31,12 @@ func BenchmarkCapacity(b *testing.B) {
 				b.Run(name+"/"+c.Name+"/"+state, func(b *testing.B) {
 					var calc capacity.Calculator
 					got := calc.Of(inv, l, c.Name)
-					for b.Loop() {
+					processor.Turns(b, func(int) {
 						if state == "new" {
 							calc = capacity.Calculator{}
 						}
 						got = calc.Of(inv, l, c.Name)
-					}
+					})
 					b.ReportMetric(float64(got.Together), "hosts")
 					proved := 0.0
 					if got.Proved {
@@ -88,12 +89,12 @@ func BenchmarkFold(b *testing.B) {
 		}
 		b.Run(site.name+"/first", func(b *testing.B) {
 			unproved := 0
-			for b.Loop() {
+			processor.Turns(b, func(int) {
 				var calc capacity.Calculator
 				if got := calc.Of(inv, l, site.classes...); !got.Proved || !got.WholeProved {
 					unproved++
 				}
-			}
+			})
 			report(b, unproved)
 		})
 		b.Run(site.name+"/change", func(b *testing.B) {
@@ -101,7 +102,7 @@ func BenchmarkFold(b *testing.B) {
 			l, held := l.Clone(), append([]ledger.Holding(nil), held...)
 			calc.Of(inv, l, site.classes...)
 			unproved := 0
-			for n := 0; b.Loop(); n++ {
+			processor.Turns(b, func(n int) {
 				// One goes, and comes back elsewhere if there is a place.
 				i := rng.IntN(len(held))
 				old := held[i]
@@ -121,7 +122,7 @@ func BenchmarkFold(b *testing.B) {
 				if n%100 == 0 {
 					calc.Sweep()
 				}
-			}
+			})
 			report(b, unproved)
 		})
 	}

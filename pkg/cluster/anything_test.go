@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-dev/berth/internal/race"
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -102,7 +103,11 @@ func eachDevice(s *snapshot.Snapshot, r *rand.Rand, change func(*resourcev1.Devi
 // Invariant 9: any input gets a reason, nothing panics, and nothing is overdrawn that was not overdrawn before.
 func TestAnything(t *testing.T) {
 	codes := map[reason.Code]int{}
-	for seed := range uint64(100) {
+	seeds := 100
+	if race.Enabled {
+		seeds = 25
+	}
+	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		s := tpu(t)
 		for range 1 + rng.IntN(3) {

@@ -53,7 +53,10 @@ func (k *known) read(s *snapshot.Snapshot) (*dra.View, moves) {
 func some[P object](gone, come []P) bool { return len(gone) > 0 || len(come) > 0 }
 
 func poolsChanged(gone, come []*berth.AcceleratorPool) bool {
-	return unlike(gone, come, func(was, now *berth.AcceleratorPool) bool { return equality.Semantic.DeepEqual(was.Spec, now.Spec) })
+	return unlike(gone, come, func(was, now *berth.AcceleratorPool) bool {
+		// Of two that select the same hardware the older counts.
+		return was.CreationTimestamp.Equal(&now.CreationTimestamp) && equality.Semantic.DeepEqual(was.Spec, now.Spec)
+	})
 }
 
 // nodesChanged looks at what Hosts and node selectors read of a node.

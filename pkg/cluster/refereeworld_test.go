@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-dev/berth/internal/race"
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -296,8 +297,8 @@ func (r *referee) pinned(t *testing.T, d *inventory.Device, spec *resourcev1.Res
 // allocate a claim pinned to it, but for the rules by which Berth is stricter.
 func TestFeasibleIsWhatTheSchedulerAllocates(t *testing.T) {
 	seeds := uint64(2000)
-	if testing.Short() {
-		seeds = 300
+	if race.Enabled || testing.Short() {
+		seeds = 200
 	}
 	free, taken, shares, more, rules := 0, 0, 0, 0, map[string]int{}
 	for seed := range seeds {

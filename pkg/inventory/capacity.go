@@ -1,6 +1,9 @@
 package inventory
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // Amount is how much is asked for, or taken, of one capacity of a device.
 type Amount struct {
@@ -8,6 +11,33 @@ type Amount struct {
 	Name string
 	// Milli is in thousandths of its unit.
 	Milli int64
+}
+
+// Quantity writes the amount exactly as people write it in a request, in whatever way is shortest: 30Gi, 100G, 40, 1500m.
+// Below a million there is no suffix but m.
+func (a Amount) Quantity() string {
+	if a.Milli%1000 != 0 {
+		return strconv.FormatInt(a.Milli, 10) + "m"
+	}
+	value := a.Milli / 1000
+	shortest := strconv.FormatInt(value, 10)
+	if value < 1_000_000 {
+		return shortest
+	}
+	for _, family := range []struct {
+		base     int64
+		suffixes []string
+	}{{1024, []string{"Ki", "Mi", "Gi", "Ti", "Pi"}}, {1000, []string{"k", "M", "G", "T", "P"}}} {
+		unit := int64(1)
+		for _, suffix := range family.suffixes {
+			unit *= family.base
+			text := strconv.FormatInt(value/unit, 10) + suffix
+			if value%unit == 0 && len(text) < len(shortest) {
+				shortest = text
+			}
+		}
+	}
+	return shortest
 }
 
 // Capacity is one capacity of a device. Of a shared device every share takes some of it; of another device it only says

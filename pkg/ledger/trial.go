@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/reason"
@@ -14,12 +15,13 @@ type Trial struct {
 	used   map[inventory.PoolID]map[int]int64
 	taken  map[*inventory.Device]bool
 	shares map[*inventory.Device]*shared
-	seats  map[string]map[string]int64
+	// seats are what pods of the trial take of a host, by resource, in no order.
+	seats map[string][]amount
 }
 
 // Try begins a what-if.
 func (l *Ledger) Try() *Trial {
-	return &Trial{ledger: l, used: map[inventory.PoolID]map[int]int64{}, taken: map[*inventory.Device]bool{}, shares: map[*inventory.Device]*shared{}, seats: map[string]map[string]int64{}}
+	return &Trial{ledger: l, used: map[inventory.PoolID]map[int]int64{}, taken: map[*inventory.Device]bool{}, shares: map[*inventory.Device]*shared{}, seats: map[string][]amount{}}
 }
 
 // Obstacle is why a device cannot be taken now.
@@ -114,9 +116,9 @@ func (t *Trial) Shortage(host string, requests map[string]int64) *Shortage {
 	need := withPod(requests)
 	if seated := t.seats[host]; len(seated) > 0 {
 		need = maps.Clone(need)
-		for name, milli := range seated {
-			if need[name] > 0 {
-				need[name] = inventory.Add(need[name], milli)
+		for _, a := range seated {
+			if need[a.name] > 0 {
+				need[a.name] = inventory.Add(need[a.name], a.milli)
 			}
 		}
 	}
@@ -130,12 +132,25 @@ func (t *Trial) Seat(host string, requests map[string]int64) { t.seat(host, requ
 func (t *Trial) Unseat(host string, requests map[string]int64) { t.seat(host, requests, -1) }
 
 func (t *Trial) seat(host string, requests map[string]int64, sign int64) {
-	if t.seats[host] == nil {
-		t.seats[host] = map[string]int64{}
+	list := t.seats[host]
+	if list == nil {
+		list = make([]amount, 0, len(requests)+1)
 	}
-	for name, milli := range withPod(requests) {
-		t.seats[host][name] = inventory.Add(t.seats[host][name], sign*milli)
+	add := func(name string, milli int64) {
+		i := slices.IndexFunc(list, func(a amount) bool { return a.name == name })
+		if i < 0 {
+			i = len(list)
+			list = append(list, amount{name: name})
+		}
+		list[i].milli = inventory.Add(list[i].milli, sign*milli)
 	}
+	for name, milli := range requests {
+		add(name, milli)
+	}
+	if _, given := requests[Pods]; !given {
+		add(Pods, 1000)
+	}
+	t.seats[host] = list
 }
 
 // Holders are the owners of holdings that keep the device from being taken: of itself, of counters that it needs and

@@ -3,6 +3,7 @@ package line_test
 import (
 	"testing"
 
+	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/line"
 )
 
@@ -17,7 +18,7 @@ func BenchmarkPass5000(b *testing.B) {
 			s := manyWait(5000)
 			s.pass()
 			s.ends("run-2-0")
-			asked := 0
+			asked, took := 0, int64(0)
 			for b.Loop() {
 				b.StopTimer()
 				in := s.input()
@@ -25,9 +26,12 @@ func BenchmarkPass5000(b *testing.B) {
 				if memory {
 					in.Memory = s.memory.Clone()
 				}
+				from := processor.Time(b)
 				b.StartTimer()
 				asked = line.Pass(in).Asked
+				took += processor.Time(b) - from
 			}
+			b.ReportMetric(float64(took)/float64(b.N), "cpu-ns/op")
 			b.ReportMetric(float64(asked), "asked")
 		})
 	}

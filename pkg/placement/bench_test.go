@@ -3,9 +3,9 @@ package placement_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
@@ -64,21 +64,7 @@ func place(b *testing.B, placer placement.Placer, g gang.Gang, worlds [2]placeme
 			b.Fatalf("fits %v: %v", d.Fits(), d.Refusal)
 		}
 	}
-	b.ReportAllocs()
-	from := spent()
-	for i := 0; b.Loop(); i++ {
-		placer.Place(g, worlds[i%2])
-	}
-	b.ReportMetric(float64(spent()-from)/float64(b.N), "cpu-ns/op")
-}
-
-// spent is the processor time of the process in nanoseconds: what ns/op would be on an idle machine.
-func spent() int64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
+	processor.Turns(b, func(i int) { placer.Place(g, worlds[i%2]) })
 }
 
 // BenchmarkPlace is one decision after something else was taken of the pool, all candidates scored.

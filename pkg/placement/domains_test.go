@@ -112,6 +112,7 @@ func TestRefusedByDomains(t *testing.T) {
 		want  string
 	}{
 		"no rack is so large": {fleet(4, 0, 0), gpus(5, gang.Required), "NoFreeSlice: 5 gpu are needed in one rack, and the largest, rack-0, has 4 in all"},
+		"nor would it be":     {fleet(4, 3, 2), gpus(5, gang.Required), "NoFreeSlice: 5 gpu are needed in one rack, and the largest, rack-0, has 4 in all"},
 		"no labels":           {unlabelled(4), gpus(2, gang.Required), "NoFreeSlice: 2 gpu are needed in one rack, and none of them is in a rack"},
 		"no interconnect": {untied(), func() gang.Gang { g := asking("n1", 1, 2); g.PodSets[0].Interconnect = gang.Required; return g }(),
 			"ShapeUnknown: the devices must stand in one interconnect domain (annotation berth.dev/interconnect: required), and no AcceleratorPool of n1 names an interconnect"},

@@ -36,20 +36,24 @@ func (s *search) prepare(p *plan) *reason.Refusal {
 		o, out, held := s.narrow(p, it)
 		s.options[it] = o
 		if o.total < p.needed(it) {
-			return tooFew(it, p.needed(it), o.total, s.outright(p, out), held)
+			// Waiting for others would not help.
+			if why := s.noneSoLarge(p); why != "" {
+				return refuse(reason.NoFreeSlice, "%s", clamp(why))
+			}
+			return tooFew(it, p.needed(it), o, s.outright(p, out), held)
 		}
 	}
 	return s.checkTogether(p)
 }
 
-// tooFew words a refusal from the reasons of every device that is out.
-func tooFew(it *item, needed, free int, out []*blocked, held []heldBy) *reason.Refusal {
+// tooFew words a refusal from the reasons of every device that is out, beside the options that are left.
+func tooFew(it *item, needed int, left *options, out []*blocked, held []heldBy) *reason.Refusal {
 	r := &reason.Refusal{Code: reason.NoFreeSlice}
-	total := free + len(out)
+	free, total := left.total, len(left.all)+len(out)
 	for _, h := range held {
 		total += len(h.devices)
 	}
-	if total > free || len(it.class.Withheld) > 0 {
+	if total > len(left.all) || len(it.class.Withheld) > 0 {
 		groups := group(out, held, it.class.Withheld)
 		r.Code = groups[0].code
 		if groups[0].code == reason.NoFreeSlice && len(groups) > 1 && groups[1].code == reason.HostsBusy && groups[1].n > groups[0].n {
@@ -61,22 +65,25 @@ func tooFew(it *item, needed, free int, out []*blocked, held []heldBy) *reason.R
 			r.Evidence = append(r.Evidence, g.evidence...)
 		}
 		r.Evidence = r.Evidence[:min(len(r.Evidence), maxEvidence)]
-		r.Message = clamp(head(it.class.Name, needed, free) + ": " + strings.Join(texts, "; "))
+		r.Message = clamp(head(it, needed, free) + ": " + strings.Join(texts, "; "))
 		return r
 	}
 	if it.shares {
-		r.Message = fmt.Sprintf("%d %s are needed and only %d %s free, counting shares", needed, it.class.Name, free, are(free))
+		r.Message = head(it, needed, free)
 		return r
 	}
 	r.Message = fmt.Sprintf("%d %s are needed and only %s", needed, it.class.Name, exist(total))
 	return r
 }
 
-func head(class string, needed, free int) string {
-	if free == 0 {
-		return "no " + class + " is free"
+func head(it *item, needed, free int) string {
+	switch {
+	case free == 0:
+		return "no " + it.class.Name + " is free"
+	case it.shares:
+		return fmt.Sprintf("%d %s are needed and only %d %s free, counting shares", needed, it.class.Name, free, are(free))
 	}
-	return fmt.Sprintf("%d %s are needed and only %d %s free", needed, class, free, are(free))
+	return fmt.Sprintf("%d %s are needed and only %d %s free", needed, it.class.Name, free, are(free))
 }
 
 func exist(n int) string {

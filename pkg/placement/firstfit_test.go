@@ -205,6 +205,19 @@ func TestRefusals(t *testing.T) {
 		"too small and taken": {nested().with(func(l *ledger.Ledger) { l.Take(hold("x/big", "all")) }), needs(tpu(2), 9), "HostUnusable: no tpu-4x4 is free: 4 of 4 are on hosts that the pods may not use: " +
 			"hosts node-0, node-1, node-2, node-3, node-4 and 3 more (each has 8 cpu in all, a pod needs 9)"},
 		"free but not together": {gpus(), gpuGang(1, 3), "NoFreeSlice: devices are free, but not together: 0 pods find all their devices on one host, 1 is needed (gpu)"},
+		"two claims of one class": {newSite("n1", "n2").device("gpu", "n1/a", []string{"n1"}).device("gpu", "n2/a", []string{"n2"}).device("gpu", "n2/b", []string{"n2"}),
+			gang.Gang{PodSets: []gang.PodSet{set(2, claim("a", one("gpu")), claim("b", one("gpu")))}},
+			"NoFreeSlice: devices are free, but not together: 1 pod finds all its devices on one host, 2 are needed (gpu, gpu)"},
+		"two claims of one class, apart": {newSite("n1", "n2").device("gpu", "n1/a", []string{"n1"}).device("gpu", "n2/a", []string{"n2"}).device("gpu", "n2/b", []string{"n2"}).
+			with(func(l *ledger.Ledger) {
+				l.Take(ledger.Holding{Owner: "x/one", Pool: inventory.PoolID{Driver: "d", Name: "n2"}, Device: "b"})
+			}),
+			gang.Gang{PodSets: []gang.PodSet{set(1, claim("a", one("gpu")), claim("b", one("gpu")))}},
+			"NoFreeSlice: devices are free, but not together: 0 pods find all their devices on one host, 1 is needed (gpu, gpu)"},
+		"two claims of one class beside a slice": {newSite("n1", "n2", "n3").device("pair", "pod-a/p", []string{"n1", "n2"}).device("nic", "n1/a", []string{"n1"}).device("nic", "n2/a", []string{"n2"}).
+			device("nic", "n3/a", []string{"n3"}).device("nic", "n3/b", []string{"n3"}),
+			gang.Gang{PodSets: []gang.PodSet{set(2, claim("t", one("pair")), claim("a", one("nic")), claim("b", one("nic")))}},
+			"NoFreeSlice: devices are free, but not together: needs 1 of 1 free pair, needs 4 of 4 free nic"},
 		"pods on one host": {newSite("n1").device("gpu", "n1/a", []string{"n1"}).device("gpu", "n1/b", []string{"n1"}).device("gpu", "n1/c", []string{"n1"}), gpuGang(3, 1),
 			"HostsBusy: 2 pods find a device and room, 3 are needed: host n1 needs 12 cpu, has 8"},
 	}

@@ -73,7 +73,7 @@ func TestHeldTogetherAsEachByItself(t *testing.T) {
 			}
 			alone += len(out)
 			needed := len(it.devices) + 1
-			got, want := tooFew(it, needed, len(free), out, held), tooFew(it, needed, len(free), each, nil)
+			got, want := tooFew(it, needed, o, out, held), tooFew(it, needed, o, each, nil)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d, %s: (-each by itself +together)\n%s", seed, c.Name, diff)
 			}

@@ -32,15 +32,12 @@ func (s *search) noDomain(p *plan) *reason.Refusal {
 		have = []string{"none of them is in a " + noun}
 	}
 	r := &reason.Refusal{Code: reason.NoFreeSlice}
-	if name, most := s.largest(lead); simple && most < needed {
-		r.Message = fmt.Sprintf("%d %s are needed in one %s, and the largest, %s, has %d in all", needed, unit, noun, name, most)
-		if most == 0 {
-			r.Message = fmt.Sprintf("%d %s are needed in one %s, and none of them is in a %s", needed, unit, noun, noun)
-		}
-	} else if simple {
+	switch r.Message = s.noneSoLarge(p); {
+	case r.Message != "":
+	case simple:
 		r.Message = fmt.Sprintf("%d %s %s free, but not together: no %s has %d (%s)",
 			s.options[lead].total, unit, are(s.options[lead].total), noun, needed, strings.Join(have, ", "))
-	} else {
+	default:
 		r.Message = fmt.Sprintf("devices are free, but not together: no %s takes %d %s (%s)", noun, needed, unit, strings.Join(have, ", "))
 	}
 	r.Message = clamp(r.Message)
@@ -51,6 +48,23 @@ func (s *search) noDomain(p *plan) *reason.Refusal {
 		})
 	}
 	return r
+}
+
+// noneSoLarge says that a pod set needs more devices in one domain than any has, free or not; "" when that is not so, or
+// not known.
+func (s *search) noneSoLarge(p *plan) string {
+	lead := p.items[0]
+	if lead.bond != required || !p.simple() || len(lead.class.Withheld) > 0 {
+		return ""
+	}
+	name, most := s.largest(lead)
+	switch {
+	case most >= p.blocks:
+		return ""
+	case most == 0:
+		return fmt.Sprintf("%d %s are needed in one %s, and none of them is in a %s", p.blocks, lead.class.Name, lead.noun(), lead.noun())
+	}
+	return fmt.Sprintf("%d %s are needed in one %s, and the largest, %s, has %d in all", p.blocks, lead.class.Name, lead.noun(), name, most)
 }
 
 // noun is what people call a domain of the item's devices.

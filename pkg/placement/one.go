@@ -27,8 +27,8 @@ func (s *Scored) one(p *plan, w World) (Decision, bool) {
 		sh := s.shelves[b.pool]
 		occ := w.Ledger.Occupied(b.pool)
 		pool := w.Inventory.Pools()[b.pool]
-		up := RunnerUp{Pool: pool.ID, Name: pool.Devices[b.device].Name, Score: score(b.loss), Destroys: map[string]int{}}
-		sh.destroyed([]int32{b.device}, &occ, w.Ledger.Used(b.pool), up.Destroys)
+		up := RunnerUp{Pool: pool.ID, Name: pool.Devices[b.device].Name, Score: score(b.loss)}
+		up.Destroys = sh.destroyed([]int32{b.device}, &occ, w.Ledger.Used(b.pool), nil)
 		d.RunnersUp = append(d.RunnersUp, up)
 	}
 	return d, true

@@ -27,13 +27,15 @@ func (s *Scored) price(d *Decision, w World) {
 			}
 		}
 	}
-	d.Destroys = map[string]int{}
 	loss := s.entering(chosen, w)
 	for pool, devices := range chosen {
 		sh := s.shelf(pool, w)
 		occ := w.Ledger.Occupied(pool)
 		loss = inventory.Add(loss, sh.together(devices, &occ))
-		sh.destroyed(devices, &occ, w.Ledger.Used(pool), d.Destroys)
+		d.Destroys = sh.destroyed(devices, &occ, w.Ledger.Used(pool), d.Destroys)
+	}
+	if d.Destroys == nil {
+		d.Destroys = map[string]int{}
 	}
 	d.Score = score(loss)
 }
@@ -107,9 +109,9 @@ func (sh *shelf) cover(d int32, occ *ledger.Occupied) int64 {
 	return sum
 }
 
-// destroyed counts by class the devices that are free and in use now and not free once the chosen are taken as well. It
-// looks at counters, not at neighbours: three devices may fit a counter two at a time.
-func (sh *shelf) destroyed(chosen []int32, occ *ledger.Occupied, used []int64, count map[string]int) {
+// destroyed adds to count, by class, the devices that are free and in use now and not free once the chosen are taken as well. It
+// looks at counters, not at neighbours: three devices may fit a counter two at a time. A count of nil is made.
+func (sh *shelf) destroyed(chosen []int32, occ *ledger.Occupied, used []int64, count map[string]int) map[string]int {
 	sh.mark()
 	open := func(d int32) bool { return occ.Short != nil && occ.Short[d] != 0 }
 	whole := chosen[:0]
@@ -148,10 +150,20 @@ func (sh *shelf) destroyed(chosen []int32, occ *ledger.Occupied, used []int64, c
 			sh.taking[u.Counter] = 0
 		}
 	}
+	if count == nil {
+		classes := 0
+		for _, n := range sh.victims {
+			if n > 0 {
+				classes++
+			}
+		}
+		count = make(map[string]int, classes)
+	}
 	for class, n := range sh.victims {
 		if n > 0 {
 			count[sh.names[class]] += n
 			sh.victims[class] = 0
 		}
 	}
+	return count
 }

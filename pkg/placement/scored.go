@@ -35,6 +35,7 @@ type Scored struct {
 	visit   uint64                          // number of the call
 	needs   ledger.Needs                    // of the pods of the call, made when they are first asked for
 	asked   uint64                          // the call that needs are of
+	stood   []uint64                        // by position of the host, the visit that apart met it on
 	rank    map[*inventory.Class][]*ranking // by position in Class.Members
 	lineups map[rankKey]*lineup
 	// whole: the neighbours of all devices of the class are known.

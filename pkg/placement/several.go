@@ -31,15 +31,37 @@ func (s *Scored) several(p *plan, w World) (Decision, bool) {
 
 // holds reports whether the chosen devices suit the pods and their hosts have room for all pods together.
 func (s *Scored) holds(p *plan, w World, chosen []suitor) bool {
-	trial := w.Ledger.Try()
+	trial, alone := w.Ledger.Try(), s.apart(chosen, w)
 	for _, c := range chosen {
 		d := w.Inventory.Pools()[c.pool].Devices[c.device]
 		if blockedBy(d, p.items[0].req, p.set, w, trial) != nil {
 			return false
 		}
 		trial.Take(d)
+		if alone {
+			continue // Nobody else of the gang stands on its hosts.
+		}
 		for _, h := range d.Hosts {
 			trial.Seat(h, p.set.Requests)
+		}
+	}
+	return true
+}
+
+// apart reports whether no two of the devices stand on one host.
+func (s *Scored) apart(chosen []suitor, w World) bool {
+	if len(s.stood) != len(w.Inventory.Hosts()) {
+		s.stood = make([]uint64, len(w.Inventory.Hosts()))
+	}
+	s.visit++
+	for _, c := range chosen {
+		hosts := w.Inventory.State(c.pool).Hosts
+		for _, h := range w.Inventory.Pools()[c.pool].Plan().Under(int(c.device)) {
+			at := hosts[h]
+			if at < 0 || s.stood[at] == s.visit {
+				return false
+			}
+			s.stood[at] = s.visit
 		}
 	}
 	return true

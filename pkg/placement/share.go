@@ -37,7 +37,7 @@ func drop(t *ledger.Trial, d *inventory.Device, takes []inventory.Amount) {
 func unserved(d *inventory.Device, asked []inventory.Amount) *blocked {
 	var needs []string
 	for _, a := range asked {
-		needs = append(needs, amount(a.Name, a.Milli)+" "+a.Name)
+		needs = append(needs, a.Quantity()+" "+a.Name)
 	}
 	return &blocked{device: d, code: reason.ShapeUnknown, notes: []reason.Evidence{{
 		Kind: reason.KindDevice, Name: d.Short(), Code: reason.ShapeUnknown, Detail: fmt.Sprintf("cannot give %s", strings.Join(needs, ", ")),

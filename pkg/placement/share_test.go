@@ -49,6 +49,7 @@ func TestShares(t *testing.T) {
 		"several on one":         {2, sharing(4, memory(4)), []string{"n0", "n1", "n1", "n1"}, []string{"n0", "n1", "n1", "n1"}, ""},
 		"who asks for none":      {2, sharing(1, nil), []string{"n1"}, []string{"n1"}, ""},
 		"too many":               {2, sharing(6, memory(4)), nil, nil, "NoFreeSlice: 6 gpu are needed and only 5 are free, counting shares"},
+		"too many, one is full":  {3, sharing(5, memory(7)), nil, nil, "NoFreeSlice: 5 gpu are needed and only 4 are free, counting shares: 1 of 3 is held by x/a"},
 		"too large":              {2, sharing(1, memory(17)), nil, nil, "ShapeUnknown: no gpu is free: 2 of 2 are too small: n0/g cannot give 17Gi memory, n1/g cannot give 17Gi memory"},
 		"the first is too full":  {1, sharing(1, memory(7)), nil, nil, "NoFreeSlice: no gpu is free: 1 of 1 is held by x/a"},
 		"no such capacity":       {1, sharing(1, []inventory.Amount{{Name: "cores", Milli: 1000}}), nil, nil, "ShapeUnknown: no gpu is free: 1 of 1 is too small: n0/g cannot give 1 cores"},

@@ -23,14 +23,9 @@ type shelf struct {
 	names   []string
 	ranked  map[rankKey]*ranking
 
-	// through[d] is valid where seen[d] == now: the worth of the device and of what stands above it.
-	through []int64
-	seen    []uint32
+	through []through
 	now     uint32
 	taken   uint64
-	// worth[d] is the value of the device, where filled == now: classes with long lists look at the same devices often.
-	worth  []int64
-	filled uint32
 	// gone[d] == marked: scratch of destroyed and loss.
 	gone   []uint32
 	marked uint32
@@ -39,6 +34,15 @@ type shelf struct {
 	victims []int
 	// room[h] is twice Scored.visit when the host is known to have no room for the pods of that call, one more when it has.
 	room []uint64
+}
+
+// through is of one device.
+type through struct {
+	// worth of the device and of what stands above it, valid where seen is the shelf's now.
+	worth int64
+	seen  uint32
+	// only is the device's link where nothing else stands above it than the link and what is above that, else -1.
+	only int32
 }
 
 type shelfKey struct {
@@ -58,8 +62,9 @@ type ranking struct {
 	all   []candidate
 	// sorted is how many of all, from the first on, are in order and not above the rest.
 	sorted int
-	// lists is how long the lists of all members are together.
-	lists int
+	// lists is how long the lists of all members are together; follower is set where they are long.
+	lists    int
+	follower *follower
 	// lineup is where the ranking stands as a leaf, if it does.
 	lineup *lineup
 	leaf   int32
@@ -83,7 +88,7 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 	sh := &shelf{
 		key: key, plan: key.plan, near: key.plan.Neighbours(), ranked: map[rankKey]*ranking{},
 		weight: make([]int64, n), own: make([]int64, n), classes: make([][]int32, n),
-		through: make([]int64, n), worth: make([]int64, n), seen: make([]uint32, n), gone: make([]uint32, n),
+		through: make([]through, n), gone: make([]uint32, n),
 		taking: make([]int64, len(inv.Pools()[pool].Counters)), room: make([]uint64, len(key.plan.Hosts())),
 	}
 	greatest := demand.greatest()
@@ -105,6 +110,12 @@ func newShelf(inv *inventory.Inventory, classes []*inventory.Class, pool int, ke
 			sh.weight[d] = 0
 		}
 		sh.own[d] = -1
+	}
+	for d := range sh.through {
+		sh.through[d].only = -1
+		if sh.near.Complete && len(sh.near.Extra(d)) == 0 {
+			sh.through[d].only = sh.near.Link[d]
+		}
 	}
 	return sh
 }
@@ -130,10 +141,7 @@ func (sh *shelf) value(d int32, occ *ledger.Occupied) int64 {
 	if occ.Standing == nil {
 		return sh.weight[d]
 	}
-	if holders := occ.Standing[d]; holders < 63 {
-		return sh.weight[d] >> uint(holders)
-	}
-	return 0
+	return halved(sh.weight[d], occ.Standing[d])
 }
 
 // parts is the worth of everything in a free device. Nobody stands in it, unless something irregular is held.
@@ -161,40 +169,37 @@ func (sh *shelf) begin(occ *ledger.Occupied) {
 		sh.now++
 		sh.taken = occ.Fingerprint
 		if sh.now == 0 { // Wrapped around after four thousand million changes.
-			clear(sh.seen)
-			sh.now, sh.filled = 1, 0
+			for d := range sh.through {
+				sh.through[d].seen = 0
+			}
+			sh.now = 1
 		}
 	}
 }
 
 // over is the worth of what stands above the device.
 func (sh *shelf) over(d int32, occ *ledger.Occupied) int64 {
+	// Most devices of a forest have only their link above them.
+	if only := sh.through[d].only; only >= 0 {
+		return sh.passing(only, occ)
+	}
 	var sum int64
-	extra := sh.near.Extra(int(d))
-	if len(extra) == 0 {
-		// Most devices of a forest have only their link above them.
-		if link := sh.near.Link[d]; link >= 0 && sh.seen[link] == sh.now {
-			return sh.through[link]
-		}
+	for _, a := range sh.near.Extra(int(d)) {
+		sum += sh.value(a, occ)
 	}
-	if sh.filled == sh.now {
-		for _, a := range extra {
-			sum += sh.worth[a]
-		}
-	} else {
-		for _, a := range extra {
-			sum += sh.value(a, occ)
-		}
+	if link := sh.near.Link[d]; link >= 0 {
+		sum += sh.passing(link, occ)
 	}
-	link := sh.near.Link[d]
-	if link < 0 {
-		return sum
+	return sum
+}
+
+// passing is the worth of a link and of what stands above it. Many devices link to the same one, so it is kept.
+func (sh *shelf) passing(link int32, occ *ledger.Occupied) int64 {
+	t := &sh.through[link]
+	if t.seen != sh.now {
+		t.worth, t.seen = sh.value(link, occ)+sh.over(link, occ), sh.now
 	}
-	// Many devices link to the same one, so what it stands for is kept.
-	if sh.seen[link] != sh.now {
-		sh.through[link], sh.seen[link] = sh.value(link, occ)+sh.over(link, occ), sh.now
-	}
-	return sum + sh.through[link]
+	return t.worth
 }
 
 // loss is twice what taking the free device costs: with one more holder, everything that it excludes is worth half.
@@ -212,22 +217,26 @@ func (sh *shelf) rank(r *ranking, members []int32, occ *ledger.Occupied) {
 	}
 	sh.begin(occ)
 	r.fresh, r.taken, r.sorted, r.all = true, occ.Fingerprint, 0, r.all[:0]
-	if sh.near.Complete && r.lists > 2*len(sh.weight) && sh.filled != sh.now {
-		for d := range sh.weight {
-			sh.worth[d] = sh.value(int32(d), occ)
-		}
-		sh.filled = sh.now
+	// A class with long lists is followed, where that is less than adding them up.
+	if r.follower == nil && sh.near.Complete && r.lists > 2*len(sh.weight) {
+		r.follower = sh.follower(members)
+	}
+	if r.follower != nil {
+		r.follower.follow(sh, occ)
 	}
 	var top [foremost]int // positions in all
 	n := 0
-	for _, d := range members {
+	for i, d := range members {
 		if occ.Short != nil && (occ.Short[d] != 0 || occ.Shut[d] != 0) {
 			continue
 		}
 		c := candidate{device: d}
-		if own := sh.own[d]; own >= 0 && !occ.Irregular {
+		switch own := sh.own[d]; {
+		case r.follower != nil:
+			c.loss = sh.parts(d, occ) + r.follower.over[i]
+		case own >= 0 && !occ.Irregular:
 			c.loss = own + sh.over(d, occ)
-		} else {
+		default:
 			c.loss = sh.loss(d, occ)
 		}
 		r.all = append(r.all, c)

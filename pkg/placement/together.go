@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -21,12 +22,21 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 	if p.size > 1 {
 		return s.checkDomains(p)
 	}
+	// What several claims of a pod choose from the same devices is counted together.
+	perPod := make([]int, len(p.items))
+	for i, it := range p.items {
+		for _, o := range p.items {
+			if s.alike(it, o) {
+				perPod[i] += o.count
+			}
+		}
+	}
 	seats := 0
 	var tight *reason.Refusal
 	for _, host := range s.world.Inventory.Hosts() {
 		fit := -1
-		for _, it := range p.items {
-			have := s.options[it].places(s.options[it].onHost[host]) / it.count
+		for i, it := range p.items {
+			have := s.options[it].places(s.options[it].onHost[host]) / perPod[i]
 			if fit < 0 || have < fit {
 				fit = have
 			}
@@ -49,11 +59,29 @@ func (s *search) checkTogether(p *plan) *reason.Refusal {
 		return why
 	}
 	if tight != nil {
-		tight.Message = clamp(fmt.Sprintf("%s find a device and room, %d %s needed: %s", counted(seats, "pod"), p.set.Count, are(p.set.Count), tight.Message))
+		tight.Message = clamp(fmt.Sprintf("%s a device and room, %d %s needed: %s", find(seats), p.set.Count, are(p.set.Count), tight.Message))
 		return tight
 	}
-	return refuse(reason.NoFreeSlice, "devices are free, but not together: %s find all their devices on one host, %d %s needed (%s)",
-		counted(seats, "pod"), p.set.Count, are(p.set.Count), strings.Join(p.classes(), ", "))
+	whose := "their"
+	if seats == 1 {
+		whose = "its"
+	}
+	return refuse(reason.NoFreeSlice, "devices are free, but not together: %s all %s devices on one host, %d %s needed (%s)",
+		find(seats), whose, p.set.Count, are(p.set.Count), strings.Join(p.classes(), ", "))
+}
+
+// find counts pods that do: "1 pod finds", "2 pods find".
+func find(pods int) string {
+	if pods == 1 {
+		return "1 pod finds"
+	}
+	return counted(pods, "pod") + " find"
+}
+
+// alike reports whether two items of a plan choose from the same devices. Shared devices may serve several at once, so
+// they are never counted together.
+func (s *search) alike(a, b *item) bool {
+	return a == b || a.class == b.class && a.span == b.span && a.bond == b.bond && !a.shares && slices.Equal(s.options[a].all, s.options[b].all)
 }
 
 // tight words which resource ends first when one more pod than there is room for stands on the host.
@@ -111,8 +139,19 @@ func (s *search) notTogether() *reason.Refusal {
 		if len(s.plans) > 1 {
 			prefix = "pod set " + p.set.Name + " "
 		}
-		for _, it := range p.items {
-			need := fmt.Sprintf("%sneeds %d of %d free %s", prefix, p.needed(it), s.options[it].total, it.class.Name)
+		for i, it := range p.items {
+			// What several claims ask for of the same devices is one need.
+			like := func(o *item) bool { return s.alike(it, o) }
+			if slices.ContainsFunc(p.items[:i], like) {
+				continue
+			}
+			needed := 0
+			for _, o := range p.items[i:] {
+				if like(o) {
+					needed += p.needed(o)
+				}
+			}
+			need := fmt.Sprintf("%sneeds %d of %d free %s", prefix, needed, s.options[it].total, it.class.Name)
 			if it.bond == required {
 				need += " in one " + it.noun()
 			}

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,9 +84,14 @@ spec: {spec: {devices: {requests: [{name: tpu, exactly: {deviceClassName: tpu-4x
 	w.create(t, berth, pin)
 	train := job(ns, "train")
 	w.create(t, admin, train)
-	admitted(train)
-	train.Spec.Suspend = ptr.To(false)
-	must(t, w.admin.Update(ctx, train))
+	must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := w.admin.Get(ctx, client.ObjectKeyFromObject(train), train); err != nil {
+			return err
+		}
+		admitted(train)
+		train.Spec.Suspend = ptr.To(false)
+		return w.admin.Update(ctx, train) // The Job's controller writes its status meanwhile.
+	}))
 
 	var pods corev1.PodList
 	t.Run("the Job's pods are created pinned and gated", func(t *testing.T) {

@@ -2,7 +2,6 @@ package render
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
@@ -199,10 +198,7 @@ func PodSets(d placement.Decision) []PodSet {
 func Part(amounts []inventory.Amount) map[string]string {
 	part := map[string]string{}
 	for _, a := range amounts {
-		part[a.Name] = strconv.FormatInt(a.Milli/1000, 10)
-		if a.Milli%1000 != 0 {
-			part[a.Name] = strconv.FormatInt(a.Milli, 10) + "m"
-		}
+		part[a.Name] = a.Quantity()
 	}
 	return part
 }

@@ -38,9 +38,27 @@ func devicesOf(ps PodSet) string {
 	}
 	slices.Sort(pools)
 	if pools = slices.Compact(pools); len(pools) > 1 {
-		return Some(long)
+		return Some(alike(long))
 	}
-	return fmt.Sprintf("%s (%s)", Some(devices), Some(pools))
+	return fmt.Sprintf("%s (%s)", Some(alike(devices)), Some(pools))
+}
+
+// alike says once how often the same follows itself, as equal shares of one device do: "2 times 40 bandwidth of nic-0".
+func alike(texts []string) []string {
+	var out []string
+	for i := 0; i < len(texts); {
+		n := i
+		for n < len(texts) && texts[n] == texts[i] {
+			n++
+		}
+		text := texts[i]
+		if n-i > 1 {
+			text = fmt.Sprintf("%d times %s", n-i, text)
+		}
+		out = append(out, text)
+		i = n
+	}
+	return out
 }
 
 // partly says how much of a shared device it is: "40 bandwidth of nic-0".

@@ -33,6 +33,12 @@ func TestSentences(t *testing.T) {
 	inRack.PodSets[0].Domains = []inventory.Domain{{By: "label example.com/rack", Value: "a"}}
 	across.PodSets = []placement.PodSet{several.PodSets[0]}
 	across.PodSets[0].Domains, across.PodSets[0].Across = []inventory.Domain{{By: "label example.com/rack"}, {By: "label example.com/rack", Value: "a"}}, true
+	part := several.PodSets[0].Claims[0].Instances[2]
+	part.Devices = []placement.Device{part.Devices[0]}
+	part.Devices[0].Capacity = []inventory.Amount{{Name: "memory", Milli: 30 << 30 * 1000}}
+	alike := placement.Decision{Proved: true, PodSets: []placement.PodSet{{Name: "main", Hosts: []string{"n2", "n2", "n2"}, Claims: []placement.Claim{{
+		PodClaim: "gpu", PodsPerClaim: 1, Instances: []placement.Instance{part, part, several.PodSets[0].Claims[0].Instances[2]},
+	}}}}}
 	waits := placement.Decision{Proved: false, Refusal: &reason.Refusal{Code: reason.NoFreeSlice, Message: "none is free"}}
 	refused := placement.Decision{Proved: true, Refusal: &reason.Refusal{Code: reason.NotDivisible, Message: "5 pods"}}
 	w := NewWorkload("Job", "ns", "train")
@@ -44,6 +50,7 @@ func TestSentences(t *testing.T) {
 		{w.Decide(several, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, 1500m cores and 40 memory of n2/gpu-0 on n1 (2 pods), n2"},
 		{w.Decide(inRack, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, 1500m cores and 40 memory of n2/gpu-0 on n1 (2 pods), n2 in rack a"},
 		{w.Decide(across, nil), "Job ns/train fits: n1/gpu-0, n1/gpu-1, 1500m cores and 40 memory of n2/gpu-0 on n1 (2 pods), n2 across no rack, rack a"},
+		{w.Decide(alike, nil), "Job ns/train fits: 2 times 30Gi memory of gpu-0, 1500m cores and 40 memory of gpu-0 (n2) on n2 (3 pods)"},
 		{w.Decide(two, nil), "Job ns/train fits: main: dev (pod-a) on n1, n2; more: dev (pod-a) on n1, n2"},
 		{w.Reserve(PodSets(fits)), "Job ns/train has its slice: dev (pod-a) on n1, n2"},
 		{w.Decide(waits, nil), "Job ns/train waits (NoFreeSlice): none is free (the search was cut short: a place may exist all the same)"},

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -85,6 +86,9 @@ func (t target) measure(dir string) ([]input, error) {
 	if err := command(&said, "go", "test", "-c", "-cover", "-coverpkg=./pkg/...,./"+t.dir, "-o", binary, "./"+t.dir); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, said.String())
 	}
+	if err := t.dropUnreadable(binary, dir); err != nil {
+		return nil, err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -113,6 +117,23 @@ func (t target) measure(dir string) ([]input, error) {
 		}
 	}
 	return inputs, nil
+}
+
+// unreadable is what Go says of an input that is not of the target's types, as those found before the target changed.
+var unreadable = regexp.MustCompile(`"[^"]*/([^/"]+)": `)
+
+// dropUnreadable removes inputs that the target cannot read any more.
+func (t target) dropUnreadable(binary, dir string) error {
+	var said bytes.Buffer
+	if command(&said, "env", "-C", t.dir, binary, "-test.run=^"+t.name+"$/^$") == nil {
+		return nil
+	}
+	for _, m := range unreadable.FindAllSubmatch(said.Bytes(), -1) {
+		if err := os.Remove(filepath.Join(dir, string(m[1]))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // read lists the blocks of a coverage profile that were run.

@@ -11,7 +11,7 @@ import (
 
 // sentences are the invariants as the design states them.
 var sentences = map[int]string{
-	1:  "No write by Berth creates or increases an overdraw of a counter; with fence Enforce none exists at any instant.",
+	1:  "No write by Berth creates or increases an overdraw of a counter or a shared capacity; with fence Enforce none exists at any instant.",
 	2:  "A check is Ready only if every device of the gang is allocated and held; never half a gang.",
 	3:  "A pinned claim holds our non-pod entry from allocation until Berth clears it.",
 	4:  "A device is free again only when its allocation is gone; that goes only when no pod of the gang may still run.",

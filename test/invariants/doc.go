@@ -6,7 +6,7 @@
 //	w.AwaitNoTrace(ctx, workload.UID)
 //
 // It judges from the API alone and shares no code with what it judges, except for the API types: it adds up counters
-// and follows epochs by itself.
+// and shares of devices and follows epochs by itself.
 //
 // # How it avoids false alarms
 //

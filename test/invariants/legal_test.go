@@ -121,6 +121,22 @@ var histories = []struct {
 		}}
 		f.must(f.client.Status().Update(f.ctx, admin))
 	}},
+	{"shares up to the last of a capacity", func(f *fixture) {
+		f.shareable("big", "80Gi")
+		a := f.shares("a", "big", "50Gi")
+		f.shares("b", "big", "30Gi")
+		a.release()
+		f.shares("c", "big", "25Gi")
+		f.shares("d", "big", "25Gi")
+	}},
+	{"others overdraw a capacity where no fence is", func(f *fixture) {
+		f.fence(v1alpha1.FenceObserve)
+		f.shareable("big", "80Gi")
+		f.shares("a", "big", "80Gi")
+		foreign := f.claim("foreign")
+		f.must(f.client.Create(f.ctx, foreign))
+		f.share(foreign, "big", "1Gi")
+	}},
 	{"others overdraw where no fence is", func(f *fixture) {
 		f.fence(v1alpha1.FenceObserve)
 		f.reserve(f.workload("a"), epoch1, "whole").allocate()

@@ -1,13 +1,11 @@
 package invariants
 
 import (
-	"fmt"
 	"math"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -16,8 +14,8 @@ import (
 // driverGrace is how old an edition must be before an allocator is expected to know it.
 const driverGrace = 5 * time.Second
 
-// overdraws is invariant 1 for a claim that was just allocated: neither a device nor a counter that it takes from is
-// given out more often than it exists.
+// overdraws is invariant 1 for a claim that was just allocated: no device, no capacity of a shared device and no counter
+// that it takes from is given out more often than it exists.
 //
 // The claims are one kind, so what they hold together at the revision of this write is exact. The slices are another:
 // they are taken as they were at that revision, or as they were a moment before if that is kinder.
@@ -48,67 +46,24 @@ var farFuture = time.Unix(math.MaxInt32, 0)
 
 // excess says what claim takes too much of a pool, by one view of it; "" if nothing. other is a claim that has it.
 func (w *Watcher) excess(claim *resourcev1.ResourceClaim, key types.NamespacedName, in poolKey, view *view, rv uint64, settled bool) (string, *resourcev1.ResourceClaim) {
-	mine := map[string]int{}
-	touched := map[counterKey]bool{}
-	for _, result := range held(claim) {
-		if (poolKey{result.Driver, result.Pool}) != in {
-			continue
-		}
-		mine[result.Device]++
-		d, known := view.devices[result.Device]
-		if !known && !settled {
+	t := newTally(view, in)
+	for _, result := range t.of(claim) {
+		if _, known := view.devices[result.Device]; !known && !settled {
 			return "device " + result.Device + " is not known", nil
 		}
-		for counter := range d.charge {
-			touched[counter] = true
-		}
 	}
-	used := map[counterKey]resource.Quantity{}
-	times := map[string]int{}
-	holder := map[string]*resourcev1.ResourceClaim{}
 	for user := range w.memory.users[in] {
 		h, known := w.objects[claims][user]
 		if !known {
 			delete(w.memory.users[in], user) // forgotten
 			continue
 		}
-		other, _ := h.at(rv).(*resourcev1.ResourceClaim)
-		for _, result := range held(other) {
-			if (poolKey{result.Driver, result.Pool}) != in {
-				continue
-			}
-			d := view.devices[result.Device]
-			if times[result.Device]++; d.shared && times[result.Device] > 1 {
-				continue
-			}
-			if user != key {
-				holder[result.Device] = other
-			}
-			for counter, amount := range d.charge {
-				add(used, counter, amount)
-			}
+		if other, _ := h.at(rv).(*resourcev1.ResourceClaim); user != key {
+			t.take(other)
 		}
 	}
-	for name := range mine {
-		if times[name] > 1 && !view.devices[name].shared {
-			return fmt.Sprintf("device %s of pool %s/%s is then allocated %d times", name, in.driver, in.pool, times[name]), holder[name]
-		}
-	}
-	for counter := range touched {
-		total, known := view.counters[counter]
-		sum := used[counter]
-		if known && sum.Cmp(total) > 0 {
-			what := fmt.Sprintf("of counter %s/%s in pool %s/%s, which is %s, %s is then taken",
-				counter.set, counter.counter, in.driver, in.pool, total.String(), sum.String())
-			for name, other := range holder {
-				if _, takes := view.devices[name].charge[counter]; takes {
-					return what, other
-				}
-			}
-			return what, nil
-		}
-	}
-	return "", nil
+	t.take(claim)
+	return t.excess(claim)
 }
 
 func poolsOf(claim *resourcev1.ResourceClaim) []poolKey {

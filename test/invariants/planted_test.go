@@ -56,6 +56,25 @@ var planted = []struct {
 		f.must(f.client.Create(f.ctx, foreign))
 		f.allocate(foreign, "whole")
 	}},
+	{name: "capacity overdrawn", invariant: 1, what: "of capacity memory of device big", plant: func(f *fixture) {
+		f.shareable("big", "80Gi")
+		f.shares("a", "big", "50Gi")
+		f.shares("b", "big", "30Gi")
+		f.shares("c", "big", "1Gi")
+	}},
+	{name: "capacity overdrawn by others behind a fence", invariant: 1, what: "which is 80Gi, 81Gi is then taken", plant: func(f *fixture) {
+		f.fence(v1alpha1.FenceEnforce)
+		f.shareable("big", "80Gi")
+		f.shares("a", "big", "50Gi")
+		foreign := f.claim("foreign")
+		f.must(f.client.Create(f.ctx, foreign))
+		f.share(foreign, "big", "31Gi")
+	}},
+	{name: "share beside the whole", invariant: 1, what: "is then allocated whole 1 times and in 1 shares", plant: func(f *fixture) {
+		f.shareable("big", "80Gi")
+		f.reserve(f.workload("a"), epoch1, "big").allocate()
+		f.shares("b", "big", "1Gi")
+	}},
 	{name: "half a gang", invariant: 2, what: "is not allocated", plant: func(f *fixture) {
 		f.reserve(f.workload("a"), epoch1, "left", "right").allocate(0).state(kueue.CheckStateReady)
 	}},

@@ -27,8 +27,13 @@ type edition struct {
 // device is what one allocation of it takes.
 type device struct {
 	charge map[counterKey]resource.Quantity
-	shared bool // it may be allocated many times; its charge is taken once
+	shared bool // it may be given out in shares; all of them together take its charge once
+	// capacity is what its shares take from.
+	capacity amounts
 }
+
+// amounts are quantities of a device's capacities.
+type amounts = map[resourcev1.QualifiedName]resource.Quantity
 
 // pool is everything a driver ever published under one name, in order. Nothing is forgotten: a device that a newer
 // generation dropped stays charged with what it was last known to take.
@@ -67,7 +72,11 @@ func (m *memory) publish(slice *resourcev1.ResourceSlice, v version) {
 				add(charge, counterKey{consumption.CounterSet, name}, counter.Value)
 			}
 		}
-		e.devices[d.Name] = device{charge: charge, shared: ptr.Deref(d.AllowMultipleAllocations, false)}
+		capacity := amounts{}
+		for name, has := range d.Capacity {
+			capacity[name] = has.Value
+		}
+		e.devices[d.Name] = device{charge: charge, shared: ptr.Deref(d.AllowMultipleAllocations, false), capacity: capacity}
 	}
 	key := poolKey{slice.Spec.Driver, slice.Spec.Pool.Name}
 	p := m.pools[key]
@@ -113,28 +122,38 @@ func (p *pool) at(rv uint64, before time.Time) *view {
 	return v
 }
 
-// kinder returns a view in which every counter is as large and every charge as small as in either of two views. What
+// kinder returns a view in which every counter and capacity is as large and every charge as small as in either of two views. What
 // the earlier one does not know is as in the later.
 func kinder(now, earlier *view) *view {
 	if now == earlier {
 		return now
 	}
-	v := &view{counters: map[counterKey]resource.Quantity{}, devices: map[string]device{}}
-	for key, value := range now.counters {
-		if before, known := earlier.counters[key]; known && before.Cmp(value) > 0 {
-			value = before
-		}
-		v.counters[key] = value
-	}
+	v := &view{counters: greater(now.counters, earlier.counters), devices: map[string]device{}}
 	for name, d := range now.devices {
 		if before, known := earlier.devices[name]; known {
-			d = device{charge: lesser(d.charge, before.charge), shared: d.shared || before.shared}
+			d = device{
+				charge: lesser(d.charge, before.charge), shared: d.shared || before.shared,
+				capacity: greater(d.capacity, before.capacity),
+			}
 		}
 		v.devices[name] = d
 	}
 	return v
 }
 
+// greater is a with the quantities that are larger in b.
+func greater[K comparable](a, b map[K]resource.Quantity) map[K]resource.Quantity {
+	most := map[K]resource.Quantity{}
+	for key, amount := range a {
+		if other, ok := b[key]; ok && other.Cmp(amount) > 0 {
+			amount = other
+		}
+		most[key] = amount
+	}
+	return most
+}
+
+// lesser are the quantities that are in both, as in the one where they are smaller.
 func lesser(a, b map[counterKey]resource.Quantity) map[counterKey]resource.Quantity {
 	least := map[counterKey]resource.Quantity{}
 	for key, amount := range a {
@@ -173,7 +192,7 @@ func held(claim *resourcev1.ResourceClaim) []resourcev1.DeviceRequestAllocationR
 	return results
 }
 
-func add(to map[counterKey]resource.Quantity, key counterKey, amount resource.Quantity) {
+func add[K comparable](to map[K]resource.Quantity, key K, amount resource.Quantity) {
 	sum := to[key].DeepCopy()
 	sum.Add(amount)
 	to[key] = sum

@@ -3,9 +3,9 @@ package performance
 import (
 	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"testing"
 
+	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
@@ -51,24 +51,18 @@ func byTurns(inv *inventory.Inventory, l *ledger.Ledger) [2]placement.World {
 	return [2]placement.World{{Inventory: inv, Ledger: l}, {Inventory: inv, Ledger: other}}
 }
 
-// measure also reports processor time, which other work on the machine does not change.
-func measure(b *testing.B, do func(int)) {
+// measure also reports processor time, and returns that of one turn in nanoseconds.
+func measure(b *testing.B, do func(int)) float64 {
 	b.Helper()
 	do(0)
 	do(1)
-	b.ReportAllocs()
-	from := spent(b)
-	for i := 0; b.Loop(); i++ {
-		do(i)
-	}
-	b.ReportMetric(float64(spent(b)-from)/float64(b.N), "cpu-ns/op")
+	return processor.Turns(b, do)
 }
 
-// spent is the processor time of the process in nanoseconds.
-func spent(tb testing.TB) int64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
+// faster reports how many times as much processor time the other side took in the same run, unless that was not measured.
+func faster(b *testing.B, other, own float64) {
+	b.Helper()
+	if other > 0 {
+		b.ReportMetric(other/own, "times-faster")
 	}
-	return u.Utime.Nano() + u.Stime.Nano()
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/snapshot"
@@ -41,17 +42,20 @@ func BenchmarkWorld(b *testing.B) {
 	for i := range podsPerHost * len(f.Nodes) {
 		f.Pods = append(f.Pods, bare.Of(f.pod(i, f.Nodes[i%len(f.Nodes)].Name)))
 	}
-	b.Logf("%d hosts, %d pods in %d MB, %d reservations", len(f.Nodes), len(f.Pods), (live()-before)>>20, len(f.Reservations))
+	pods := float64(live()-before) / (1 << 20)
 
 	b.Run("first", func(b *testing.B) {
 		var c *cluster.Cluster
-		before, from := live(), spent(b)
-		for b.Loop() {
+		before := live()
+		processor.Turns(b, func(int) {
 			c = cluster.New()
 			c.World(f.Snapshot)
-		}
-		b.ReportMetric(float64(spent(b)-from)/float64(b.N), "cpu-ns/op")
-		b.ReportMetric(float64(live()-before)/(1<<20), "MB-live")
+		})
+		b.ReportMetric(float64(live()-before)/(1<<20), "MB-kept")
+		b.ReportMetric(pods, "MB-pods")
+		b.ReportMetric(float64(len(f.Nodes)), "hosts")
+		b.ReportMetric(float64(len(f.Pods)), "pods")
+		b.ReportMetric(float64(len(f.Reservations)), "reservations")
 		runtime.KeepAlive(c)
 	})
 

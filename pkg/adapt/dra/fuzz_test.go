@@ -23,7 +23,15 @@ func tell(v *View) string {
 	for _, p := range v.Inventory.Pools() {
 		text += fmt.Sprintf("pool %s generation %d slices %q counters %v problem %v\n", p.ID, p.Generation, p.Slices, p.Counters, p.Problem)
 		for _, d := range p.Devices {
-			text += fmt.Sprintf("  device %q hosts %q charge %v taints %v unusable %+v by label %v\n", d.Name, d.Hosts, d.Charge, d.Taints, d.Unusable, d.ByLabel)
+			text += fmt.Sprintf("  device %q hosts %q charge %v taints %v unusable %+v by label %v domain %v shared %v\n", d.Name, d.Hosts, d.Charge, d.Taints, d.Unusable, d.ByLabel, d.Domain, d.Shared)
+			for _, c := range d.Capacity {
+				text += fmt.Sprintf("    capacity %q %d", c.Name, c.Milli)
+				for _, asked := range []int64{0, 1, 1500, c.Milli, c.Milli + 1} {
+					takes, ok := c.Takes(asked, asked > 0)
+					text += fmt.Sprintf(", %d takes %d %v", asked, takes, ok)
+				}
+				text += "\n"
+			}
 		}
 	}
 	for _, c := range v.Inventory.Classes() {

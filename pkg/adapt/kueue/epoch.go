@@ -21,7 +21,10 @@ import (
 // the check's count tells the two apart, see Answer. resourceUsage is left out: it is the one part of an admission that
 // Kueue may restate without deciding anew.
 func Epoch(wl *kueue.Workload, check kueue.AdmissionCheckReference) string {
-	admission := admission(wl)
+	return epoch(admission(wl), wl, check)
+}
+
+func epoch(admission string, wl *kueue.Workload, check kueue.AdmissionCheckReference) string {
 	if admission == "" {
 		return ""
 	}

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	"github.com/berth-dev/berth/pkg/snapshot/fuzztest"
 )
@@ -50,10 +52,31 @@ func FuzzFolds(f *testing.F) {
 		if !reflect.DeepEqual(problems, problemsAgain) {
 			t.Errorf("in another order %q, before %q", problemsAgain, problems)
 		}
+		lookup := NewLookup(s, inv, folds)
 		for _, wl := range s.Workloads {
-			NewTerritories(folds, inv).Close(nil, assignment(wl, "main"))
-			if req, refusal := Read(wl, NewLookup(s, inv, folds)); refusal == nil {
-				NotCharged(wl, req.Gang, NewLookup(s, inv, folds))
+			req, refusal := Read(wl, lookup)
+			if refusal != nil {
+				continue
+			}
+			if why := NotCharged(wl, req.Gang, lookup); why != nil && why.Message == "" {
+				t.Error("a gang is not charged, and nobody says for what")
+			}
+			for _, set := range req.Gang.PodSets {
+				assigned := assignment(wl, kueue.PodSetReference(set.Name))
+				if assigned == nil {
+					continue
+				}
+				flavor := string(assigned.Flavors["berth.dev/shares"])
+				for i := range folds {
+					if folds[i].Problem != nil || folds[i].Resource != "berth.dev/shares" || flavor == "" || folds[i].Flavor == flavor {
+						continue
+					}
+					for h := range folds[i].Hosts {
+						if _, closed := set.Ineligible[h]; !closed {
+							t.Errorf("host %s of flavor %s is open to a gang of flavor %s", h, folds[i].Flavor, flavor)
+						}
+					}
+				}
 			}
 		}
 	})

@@ -57,6 +57,25 @@ type Lookup struct {
 
 // Read turns an admitted Workload into a request. A refusal says why it cannot be served as it is.
 func Read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
+	req, refusal := read(wl, in)
+	return req.within(wl, in.Territories), refusal
+}
+
+// within is the request of pods that keep to the hosts of their flavors.
+func (r Request) within(wl *kueue.Workload, t *Territories) Request {
+	if t == nil || len(t.folds) == 0 {
+		return r
+	}
+	r.Gang.PodSets = slices.Clone(r.Gang.PodSets)
+	for i := range r.Gang.PodSets {
+		ps := &r.Gang.PodSets[i]
+		ps.Ineligible = t.Close(ps.Ineligible, assignment(wl, kueue.PodSetReference(ps.Name)))
+	}
+	return r
+}
+
+// read is Read on the hosts of all flavors.
+func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 	req := Request{Counts: map[string]int32{}, Templates: map[PodClaim]berth.TemplateReference{}, Gang: gang.Gang{
 		Key: gang.Key{Namespace: wl.Namespace, Name: wl.Name}, UID: string(wl.UID),
 	}}
@@ -170,7 +189,7 @@ func podSet(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignme
 		Slices:       slicesWanted,
 		Interconnect: interconnect,
 		Requests:     nodes.Requests(&ps.Template.Spec),
-		Ineligible:   in.Territories.Close(in.Nodes.Ineligible(&ps.Template.Spec, selector, tolerations), assigned),
+		Ineligible:   in.Nodes.Ineligible(&ps.Template.Spec, selector, tolerations),
 	}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Bare makes pods small that only take room. Most pods of a cluster are of no gang; a cache holds all of them, and an eighth
+// Bare makes pods small that only take room. Most pods of a cluster are of no gang; a cache holds all of them, and a fifth
 // of each will do. It is safe for concurrent use.
 type Bare struct {
 	mutex sync.Mutex

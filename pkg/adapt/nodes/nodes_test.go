@@ -160,3 +160,41 @@ func TestEligibility(t *testing.T) {
 		t.Error("equal questions are answered twice")
 	}
 }
+
+// An Eligibility stays for the next pass while names, labels and taints of the nodes do.
+func TestEligibilityStays(t *testing.T) {
+	a, b := dratest.Node("a"), dratest.Node("b")
+	spec := &corev1.PodSpec{NodeSelector: map[string]string{"zone": "z"}}
+	for name, row := range map[string]struct {
+		change func(*corev1.Node)
+		stays  bool
+	}{
+		"nothing":   {func(*corev1.Node) {}, true},
+		"heartbeat": {func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Unix(9, 0) }, true},
+		"label":     {func(n *corev1.Node) { n.Labels["zone"] = "z" }, false},
+		"taint":     {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "t", Effect: corev1.TaintEffectNoSchedule}} }, false},
+		"name":      {func(n *corev1.Node) { n.Name = "c" }, false},
+	} {
+		e := nodes.NewEligibility([]*corev1.Node{a, b})
+		e.Ineligible(spec, nil, nil)["seen"] = "before"
+		other := b.DeepCopy()
+		row.change(other)
+		next := e.For([]*corev1.Node{a, other})
+		_, kept := next.Ineligible(spec, nil, nil)["seen"]
+		if kept != row.stays || (next == e) != row.stays {
+			t.Errorf("%s: the answer is kept: %t", name, kept)
+		}
+	}
+	e := nodes.NewEligibility([]*corev1.Node{a, b})
+	if e.For([]*corev1.Node{a}) == e {
+		t.Error("a node is gone")
+	}
+	e.Ineligible(spec, nil, nil)["seen"] = "before"
+	if e.For([]*corev1.Node{a, b}); e.Ineligible(spec, nil, nil)["seen"] == "" {
+		t.Error("what was asked in the last pass is forgotten")
+	}
+	e.For([]*corev1.Node{a, b})
+	if e.For([]*corev1.Node{a, b}); e.Ineligible(spec, nil, nil)["seen"] != "" {
+		t.Error("what nobody asked for a pass is kept")
+	}
+}

@@ -91,11 +91,11 @@ func (d *decision) count(f *folded) {
 	d.falls = d.settled.See(atLeast, atMost, f.now, hysteresis(f.object))
 	d.again = d.falls
 	d.known = true
-	d.status.Shares = int32(max(0, d.settled.Shares-uncharged))
+	d.status.Shares = short(max(0, d.settled.Shares-uncharged))
 	d.status.Losses = f.losses[:min(len(f.losses), listed)]
 	d.status.Observed = berth.FoldObservation{
-		Published: int32(f.compiled.Published), Usable: int32(o.Usable), Held: int32(o.Held), Free: int32(o.Free),
-		Charged: int32(o.Charged), Proved: o.Proved,
+		Published: short(f.compiled.Published), Usable: short(o.Usable), Held: short(o.Held), Free: short(o.Free),
+		Charged: short(o.Charged), Proved: o.Proved,
 	}
 }
 

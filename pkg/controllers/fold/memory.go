@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"math"
 	"slices"
 
 	"k8s.io/utils/ptr"
@@ -50,14 +51,17 @@ func remembered(f *folded, at int) fold.Memory {
 // told is the entry that tells, and keeps, what becomes of a target.
 func told(t target, quota int, m fold.Memory, state berth.FoldTargetState, message string) berth.FoldTargetStatus {
 	s := berth.FoldTargetStatus{
-		Kind: t.Kind, Name: t.Name, Quota: int32(quota), Charged: int32(t.charged), Asserted: m.Asserted, Paused: m.Paused,
+		Kind: t.Kind, Name: t.Name, Quota: short(quota), Charged: short(t.charged), Asserted: m.Asserted, Paused: m.Paused,
 		State: state, Message: message,
 	}
-	if m.Previous >= 0 {
+	if m.Previous >= 0 && m.Previous <= math.MaxInt32 {
 		s.Previous = ptr.To(int32(m.Previous))
 	}
 	return s
 }
+
+// short is a number that fits into a status. Larger ones are no shares, but people may fold what they like.
+func short(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // alike reports that two entries remember the same.
 func alike(was *berth.FoldTargetStatus, now berth.FoldTargetStatus) bool {

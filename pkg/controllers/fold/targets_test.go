@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -265,6 +266,27 @@ func TestWeights(t *testing.T) {
 	l.holds("Cohort", "c", "0")
 	l.holds("ClusterQueue", "a", "0")
 	l.stands(queueA, "Following", "")
+}
+
+// Somebody typed a number that is no number of shares.
+func TestNumberBeyondReason(t *testing.T) {
+	l := newLooker(t, queue("a", "", "100G"))
+	l.create(newFold(into(queueA)))
+	l.wrote("create ResourceFlavor, update CapacityFold, update ClusterQueue, update status CapacityFold")
+	l.holds("ClusterQueue", "a", "4")
+	if s := l.fold().Status.Targets[0]; s.Previous != nil || s.Quota != 4 {
+		t.Errorf("%+v", s)
+	}
+	l.wrote("")
+	wl, _ := l.gang("a", "pair-0", "h0", "h1")
+	wl.Status.Admission.ClusterQueue = "a"
+	wl.Status.Admission.PodSetAssignments[0].ResourceUsage[shares] = resource.MustParse("100G")
+	l.change(wl.Workload)
+	l.now = l.now.Add(time.Second)
+	l.wrote("update status CapacityFold")
+	if s := l.fold().Status.Targets[0]; s.Charged != math.MaxInt32 || s.Quota != 4 {
+		t.Errorf("%+v", s)
+	}
 }
 
 // A Cohort that Berth made gets what a second fold needs, and nothing else of it changes, known or not.

@@ -6,13 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
+	"github.com/berth-dev/berth/pkg/reason"
 )
 
 // Reasons of events.
 const (
 	eventRose      = "CapacityRose"
 	eventFell      = "CapacityFell"
-	eventContested = "FoldContested"
+	eventContested = string(reason.FoldContested)
 	eventFlavor    = "FlavorCreated"
 	eventCohort    = "CohortCreated"
 	eventStays     = "LastValueStays"

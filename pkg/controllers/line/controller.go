@@ -18,6 +18,7 @@ import (
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
@@ -58,11 +59,14 @@ type reconciler struct {
 	barred string
 	demand *line.Demand
 	folds  adaptkueue.FoldCompiler
+	// readings and eligible are what was read of Workloads and nodes in former passes.
+	readings adaptkueue.Readings
+	eligible *nodes.Eligibility
 }
 
 // Setup adds the line to the manager.
 func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
-	r := &reconciler{Dependencies: deps, Options: opts, demand: line.NewDemand()}
+	r := &reconciler{Dependencies: deps, Options: opts, demand: line.NewDemand(), eligible: nodes.NewEligibility(nil)}
 	kinds := []client.Object{
 		&kueue.Workload{}, &kueue.AdmissionCheck{}, &kueue.ResourceFlavor{}, &kueue.ClusterQueue{},
 		&berth.AcceleratorPool{}, &berth.GangReservation{}, &berth.GangReservationConfig{}, &berth.CapacityFold{},
@@ -126,6 +130,9 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 		return nil
 	}
 	v.memory, v.demand = r.remembered(v), r.demand
+	r.readings.Sweep()
+	r.eligible = r.eligible.For(s.Nodes)
+	v.readings, v.lookup.Nodes = &r.readings, r.eligible
 	return v, nil
 }
 

@@ -124,7 +124,7 @@ func waitsFor(o line.Outcome) *reason.Refusal {
 // consider says whether a Workload that wants an answer has to be placed. It returns neither when the answer is given, on
 // its way, or a step already.
 func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *steps) (*waiting, *reason.Refusal) {
-	epoch := adaptkueue.Epoch(wl, check.Name)
+	epoch := v.readings.Epoch(wl, check.Name)
 	if check.State != kueue.CheckStatePending {
 		return nil, nil
 	}
@@ -139,7 +139,7 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 		}
 		return nil, formerFirst()
 	}
-	req, refusal := adaptkueue.Read(wl, v.lookup)
+	req, refusal := v.readings.Read(wl, v.lookup)
 	switch {
 	case refusal != nil:
 		return nil, refusal

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
-	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/line"
 	"github.com/berth-dev/berth/pkg/placement"
@@ -36,7 +35,7 @@ func (v *view) asked(waiting []line.Entry) placement.Demand {
 	})
 	for _, res := range served {
 		// A request that cannot be read any more (its template is gone) is tried again in the next pass.
-		if req, refusal := adaptkueue.Read(workloads[res.Spec.WorkloadRef.UID], v.lookup); refusal == nil {
+		if req, refusal := v.readings.Read(workloads[res.Spec.WorkloadRef.UID], v.lookup); refusal == nil {
 			v.demand.Served(req.Gang, res.CreationTimestamp.Time)
 		}
 	}

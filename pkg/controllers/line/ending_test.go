@@ -48,7 +48,7 @@ func TestEnding(t *testing.T) {
 				Nodes: []*corev1.Node{node("host", corev1.ConditionTrue), node("lost", corev1.ConditionUnknown)},
 				Pods:  []*corev1.Pod{pod},
 			}
-			if got := ending(s)[types.UID("job")]; got != c.want {
+			if got := ending(s, pinned(s))[types.UID("job")]; got != c.want {
 				t.Errorf("a pod that %s keeps its owner waiting: %t, want %t", name, got, c.want)
 			}
 		})

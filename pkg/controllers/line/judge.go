@@ -25,11 +25,9 @@ func (r *reconciler) judge(v *view) {
 		nodesByName[n.Name] = n
 	}
 	pods := map[types.NamespacedName][]*corev1.Pod{}
-	for _, p := range v.snapshot.Pods {
-		if name := p.Labels[berth.LabelReservation]; name != "" {
-			key := types.NamespacedName{Namespace: p.Namespace, Name: name}
-			pods[key] = append(pods[key], p)
-		}
+	for _, p := range v.pinned {
+		key := types.NamespacedName{Namespace: p.Namespace, Name: p.Labels[berth.LabelReservation]}
+		pods[key] = append(pods[key], p)
 	}
 	workloads := map[types.UID]*kueue.Workload{}
 	for _, wl := range v.snapshot.Workloads {

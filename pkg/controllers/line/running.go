@@ -19,10 +19,9 @@ func (v *view) running() []line.Running {
 		workloads[wl.UID] = wl
 	}
 	pods := map[string][]string{}
-	for _, p := range v.snapshot.Pods {
-		if name := p.Labels[berth.LabelReservation]; name != "" {
-			pods[p.Namespace+"/"+name] = append(pods[p.Namespace+"/"+name], p.Namespace+"/"+p.Name)
-		}
+	for _, p := range v.pinned {
+		of := p.Namespace + "/" + p.Labels[berth.LabelReservation]
+		pods[of] = append(pods[of], p.Namespace+"/"+p.Name)
 	}
 	all := make([]line.Running, 0, len(v.reservations))
 	for key, res := range v.reservations {

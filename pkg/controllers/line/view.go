@@ -3,6 +3,7 @@ package line
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -21,8 +22,12 @@ type view struct {
 	now      time.Time
 	world    placement.World
 	snapshot *snapshot.Snapshot
-	checks   adaptkueue.Checks
-	lookup   adaptkueue.Lookup
+	// pinned are the pods that carry the name of a reservation.
+	pinned []*corev1.Pod
+	checks adaptkueue.Checks
+	lookup adaptkueue.Lookup
+	// readings of Workloads, by lookup.
+	readings *adaptkueue.Readings
 	// reservations that hold something, or did, and targets, which do not.
 	reservations map[types.NamespacedName]*berth.GangReservation
 	targets      []*berth.GangReservation
@@ -50,8 +55,9 @@ func index(s *snapshot.Snapshot, w placement.World, folds []fold.Compiled) *view
 		reservations: map[types.NamespacedName]*berth.GangReservation{},
 		ofWorkload:   map[types.UID][]*berth.GangReservation{},
 		configs:      map[string]*berth.GangReservationConfig{},
-		ending:       ending(s),
+		pinned:       pinned(s),
 		lookup:       adaptkueue.NewLookup(s, w.Inventory, folds),
+		readings:     &adaptkueue.Readings{},
 	}
 	for _, r := range s.Reservations {
 		if !r.Holds() {
@@ -64,7 +70,19 @@ func index(s *snapshot.Snapshot, w placement.World, folds []fold.Compiled) *view
 	for _, c := range s.Configs {
 		v.configs[c.Name] = c
 	}
+	v.ending = ending(s, v.pinned)
 	return v
+}
+
+// pinned are the pods of gangs. They are few among all pods, so that a pass looks for them once.
+func pinned(s *snapshot.Snapshot) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range s.Pods {
+		if p.Labels[berth.LabelReservation] != "" {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // served reports whether a reservation for the Workload's present admission is under way or stands. Its name is no proof:

@@ -119,8 +119,11 @@ func hardware(s *snapshot.Snapshot) {
 		slice = slice.Device(shared("nic", "gigabits"))
 		s.ResourceSlices = append(s.ResourceSlices, slice.ResourceSlice)
 	}
-	for _, h := range hosts {
-		s.Nodes = append(s.Nodes, dratest.Node(h))
+	s.AcceleratorPools[0].Spec.Interconnect = &berth.Interconnect{NodeLabel: "example.com/rack"}
+	for i, h := range hosts {
+		n := dratest.Node(h)
+		n.Labels["example.com/rack"] = fmt.Sprint(i % 2)
+		s.Nodes = append(s.Nodes, n)
 	}
 }
 

@@ -69,8 +69,8 @@ func (s *stage) secondScheduler(through func(*rest.Config) *rest.Config) *cluste
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: %q, qps: 1000, burst: 2000}
-profiles: [{schedulerName: second}]
-`, kubeconfig), 0o600), "writing a configuration")
+profiles: [{schedulerName: %q}]
+`, kubeconfig, s.second()), 0o600), "writing a configuration")
 	process, err := s.Cluster.Run(s.Context(), cluster.Command{
 		Name: name + "-" + s.Namespace, Path: binaries[cluster.Scheduler],
 		Args: []string{"--config=" + config, "--secure-port=0"},
@@ -80,7 +80,11 @@ profiles: [{schedulerName: second}]
 	return process
 }
 
-func bySecond(p *corev1.Pod) { p.Spec.SchedulerName = "second" }
+// second is what the stage's second scheduler is called. Pods of other stages, whose namespaces may still be ending, are not
+// its business.
+func (s *stage) second() string { return "second-" + s.Namespace }
+
+func (s *stage) bySecond(p *corev1.Pod) { p.Spec.SchedulerName = s.second() }
 
 // TestScenario34_OthersAllocateFromFencedPool: whoever decides past Berth meets the fence when he writes, and the pool is
 // whole for the gang that comes after.
@@ -94,7 +98,7 @@ func TestScenario34_OthersAllocateFromFencedPool(t *testing.T) {
 
 	plain := pod(s.Namespace, "plain", using(claimFrom("tpu-2x2")))
 	bearing := pod(s.Namespace, "bearing", using(claimFrom(template.Name)))
-	second := pod(s.Namespace, "second", using(claimFrom(template.Name)), bySecond)
+	second := pod(s.Namespace, "second", using(claimFrom(template.Name)), s.bySecond)
 	extended := pod(s.Namespace, "extended", func(p *corev1.Pod) {
 		one := corev1.ResourceList{corev1.ResourceName("deviceclass.resource.kubernetes.io/tpu-2x2"): resource.MustParse("1")}
 		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: one, Limits: one}
@@ -258,7 +262,7 @@ func TestScenario34_DecisionInFlight(t *testing.T) {
 	})
 	// It bears the fence's taint: only the write itself can be stopped.
 	template := s.bearing("late-one")
-	early := pod(s.Namespace, "early", using(claimFrom(template.Name)), bySecond)
+	early := pod(s.Namespace, "early", using(claimFrom(template.Name)), s.bySecond)
 	s.Create(early)
 	select {
 	case <-hold.Reached():
