@@ -53,6 +53,9 @@ func (r *reconciler) apply(ctx context.Context, s steps) error {
 	for _, a := range s.answers {
 		run(func() error { return r.tell(ctx, a) })
 	}
+	for _, wl := range s.unpark {
+		run(func() error { return r.unpark(ctx, wl) })
+	}
 	_ = group.Wait() // no function of the group returns an error
 	return errors.Join(failed...)
 }
@@ -133,5 +136,14 @@ func (r *reconciler) tell(ctx context.Context, a answer) error {
 		why = adaptkueue.ReasonIgnored
 	}
 	r.Recorder.Eventf(wl, nil, kind, why, "Placing", "%s", a.answer.Message)
+	return nil
+}
+
+// unpark has Kueue queue a Workload. Who wrote in between makes it another decision.
+func (r *reconciler) unpark(ctx context.Context, wl *kueue.Workload) error {
+	err := adaptkueue.Unpark(ctx, r.Client, wl.DeepCopy())
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("queueing Workload %s/%s: %w", wl.Namespace, wl.Name, err)
+	}
 	return nil
 }

@@ -29,6 +29,8 @@ type steps struct {
 	recalls map[types.NamespacedName]*reason.Refusal
 	// answers to Workloads that get no reservation now.
 	answers []answer
+	// unpark are Workloads that Kueue has forgotten to queue.
+	unpark []*kueue.Workload
 	// waiting counts the gangs that get nothing now, by reason.
 	waiting map[string]int
 	// again is when a pass is due although nothing changes; zero means never.
@@ -60,6 +62,7 @@ func decide(v *view, placer placement.Placer) steps {
 		}
 		v.stale(wl, check, &s)
 		if !adaptkueue.Wants(wl, check) {
+			v.parked(wl, check, &s)
 			continue
 		}
 		w, refusal := v.consider(wl, check, &s)
@@ -181,6 +184,19 @@ func (v *view) stale(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *st
 		state = kueue.CheckStateRetry
 	}
 	v.answer(wl, adaptkueue.Refused(check.Name, state, why), s)
+}
+
+// parked has a Workload queued that was sent back, when its back-off is over and Kueue does not do it.
+func (v *view) parked(wl *kueue.Workload, check *kueue.AdmissionCheckState, s *steps) {
+	if check == nil {
+		return
+	}
+	switch parked, left := adaptkueue.Parked(wl, v.now); {
+	case parked:
+		s.unpark = append(s.unpark, wl)
+	case left > 0:
+		s.due(left)
+	}
 }
 
 // refuse tells a Workload why it waits; for ever, unless the refusal is final or the configuration limits the wait.

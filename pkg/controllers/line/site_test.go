@@ -131,6 +131,9 @@ func (s steps) tell() string {
 		}
 		lines = append(lines, told)
 	}
+	for _, wl := range s.unpark {
+		lines = append(lines, strings.TrimPrefix(wl.Name, "job-")+" is queued")
+	}
 	slices.Sort(lines)
 	if s.again > 0 {
 		lines = append(lines, "again in "+s.again.String())

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -117,21 +118,17 @@ func (s *stage) underLoad(mode berth.FoldMode) {
 	}
 }
 
-// drives lets pods of seated gangs succeed, one after the other, the lowest rank of the gang that is nearest to its end, until
-// all Jobs have ended or as many pods have succeeded as given. Each is seen to have succeeded before the next may, so it is
-// the cluster that sets the pace.
-func (s *stage) drives(w *waits, jobs []*batchv1.Job, pods int) {
+// drives lets pods of seated gangs succeed, one at a time of each of the two gangs that are nearest to their end, until all
+// Jobs have ended or as many pods have succeeded as given. They are seen to have succeeded before the next may, so it is the
+// cluster that sets the pace.
+func (s *stage) drives(w *waits, jobs []*batchv1.Job, pods int64) {
 	s.Helper()
 	ended := map[string]bool{}
-	for range pods {
-		if len(ended) == len(jobs) {
-			return
-		}
-		var next *corev1.Pod
+	for end := w.ended.Load() + pods; w.ended.Load() < end && len(ended) < len(jobs); {
+		var next [][]corev1.Pod
 		s.Eventually("a pod that runs, or the end of all", func(ctx context.Context) error {
 			next = nil
 			var states []string
-			fewest := 1 << 20
 			for _, j := range jobs {
 				if ended[j.Name] {
 					continue
@@ -147,19 +144,23 @@ func (s *stage) drives(w *waits, jobs []*batchv1.Job, pods int) {
 				if err != nil {
 					return err
 				}
-				if n := len(running); n > 0 && n < fewest && ptr.Deref(j.Status.Ready, 0) > 0 {
-					fewest, next = n, &running[0]
+				if len(running) > 0 && ptr.Deref(j.Status.Ready, 0) > 0 {
+					next = append(next, running)
 				}
 				state, err := s.Reserved(ctx, j)
 				states = append(states, fmt.Sprintf("%s: %s %v", j.Name, state, err))
 			}
-			if next == nil && len(ended) < len(jobs) {
+			if len(next) == 0 && len(ended) < len(jobs) {
 				return fmt.Errorf("none runs:\n  %s", strings.Join(states, "\n  "))
 			}
 			return nil
 		})
-		if next != nil {
-			s.completes(next)
+		slices.SortStableFunc(next, func(a, b []corev1.Pod) int { return cmp.Compare(len(a), len(b)) })
+		for _, running := range next[:min(2, len(next))] {
+			s.completes(&running[0])
+		}
+		for _, running := range next[:min(2, len(next))] {
+			s.awaitCompleted(&running[0])
 			w.ended.Add(1)
 		}
 	}
@@ -175,7 +176,7 @@ func (s *stage) runningPods(ctx context.Context, job *batchv1.Job) ([]corev1.Pod
 	return pods, err
 }
 
-// completes lets one pod succeed and waits until it has, or is gone because its gang was evicted.
+// completes lets one pod succeed.
 func (s *stage) completes(pod *corev1.Pod) {
 	s.Helper()
 	selector := fmt.Sprintf("%s=%s,%s=%s", batchv1.JobNameLabel, pod.Labels[batchv1.JobNameLabel],
@@ -183,6 +184,11 @@ func (s *stage) completes(pod *corev1.Pod) {
 	if _, err := s.Cluster.CompletePods(s.Context(), pod.Namespace, selector); err != nil {
 		s.Fatal(err)
 	}
+}
+
+// awaitCompleted waits until a pod has succeeded, or is gone because its gang was evicted.
+func (s *stage) awaitCompleted(pod *corev1.Pod) {
+	s.Helper()
 	s.Eventually("the end of pod "+pod.Name, func(ctx context.Context) error {
 		var now corev1.Pod
 		if err := s.Client.Get(ctx, keyOf(pod), &now); err != nil {
