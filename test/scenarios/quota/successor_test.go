@@ -30,7 +30,9 @@ func TestTheNextControllerGoesOn(t *testing.T) {
 	s.awaitQuota(f, 16)
 	types := func(number string) {
 		t.Helper()
-		change(s, queue, func(cq *kueue.ClusterQueue) { cq.Spec.ResourceGroups[0].Flavors[0].Resources[1].NominalQuota = parse(number) })
+		change(s, queue, func(cq *kueue.ClusterQueue) {
+			cq.Spec.ResourceGroups[0].Flavors[0].Resources[1].NominalQuota = parse(number)
+		})
 	}
 	if err := first.Stop(); err != nil {
 		t.Fatal(err)
