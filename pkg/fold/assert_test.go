@@ -74,6 +74,9 @@ func TestAssert(t *testing.T) {
 			{lends(holds(16), 14), 16, false, fold.Follows},
 			{lends(holds(16), 14), 12, false, fold.AboveLendingLimit},
 			{lends(holds(16), 12), 12, true, fold.Follows},
+			// What waited for the limit was nobody's change.
+			{lends(holds(12), 12), 12, false, fold.Follows},
+			{lends(holds(20), 12), 12, true, fold.Follows},
 		},
 	}
 	for name, looks := range tests {

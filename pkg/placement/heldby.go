@@ -84,13 +84,17 @@ func (g *grouped) hold(h heldBy) {
 func (g *grouped) foremost() {
 	slices.Sort(g.owners) // By bytes, which is cheap.
 	g.owners = slices.Compact(g.owners)
-	for i := range min(maxNames, len(g.owners)) {
-		least := i
-		for j := i + 1; j < len(g.owners); j++ {
-			if inventory.Natural(g.owners[j], g.owners[least]) < 0 {
-				least = j
-			}
+	top := min(maxNames, len(g.owners))
+	slices.SortStableFunc(g.owners[:top], inventory.Natural)
+	for i := top; i < len(g.owners); i++ {
+		owner, at := g.owners[i], top
+		for at > 0 && inventory.Natural(owner, g.owners[at-1]) < 0 {
+			at--
 		}
-		g.owners[i], g.owners[least] = g.owners[least], g.owners[i]
+		if at < top {
+			g.owners[i] = g.owners[top-1]
+			copy(g.owners[at+1:top], g.owners[at:])
+			g.owners[at] = owner
+		}
 	}
 }

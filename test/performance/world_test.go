@@ -42,7 +42,7 @@ func BenchmarkWorld(b *testing.B) {
 	for i := range podsPerHost * len(f.Nodes) {
 		f.Pods = append(f.Pods, bare.Of(f.pod(i, f.Nodes[i%len(f.Nodes)].Name)))
 	}
-	pods := float64(live()-before) / (1 << 20)
+	pods := float64(live() - before)
 
 	b.Run("first", func(b *testing.B) {
 		var c *cluster.Cluster
@@ -51,8 +51,8 @@ func BenchmarkWorld(b *testing.B) {
 			c = cluster.New()
 			c.World(f.Snapshot)
 		})
-		b.ReportMetric(float64(live()-before)/(1<<20), "MB-kept")
-		b.ReportMetric(pods, "MB-pods")
+		b.ReportMetric(float64(live()-before), "B-kept")
+		b.ReportMetric(pods, "B-pods")
 		b.ReportMetric(float64(len(f.Nodes)), "hosts")
 		b.ReportMetric(float64(len(f.Pods)), "pods")
 		b.ReportMetric(float64(len(f.Reservations)), "reservations")

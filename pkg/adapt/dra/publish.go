@@ -110,9 +110,13 @@ func floor(q resource.Quantity) int64 {
 	return m
 }
 
+// ceil ends at the largest and smallest number. Quantity.Value is no help with that: it is 0 for what exceeds an int64.
 func ceil(q resource.Quantity) int64 {
-	if q.Value() > math.MaxInt64/1000 {
+	switch {
+	case q.CmpInt64(math.MaxInt64/1000) > 0:
 		return math.MaxInt64
+	case q.CmpInt64(math.MinInt64/1000) < 0:
+		return math.MinInt64
 	}
 	return q.MilliValue()
 }

@@ -105,7 +105,8 @@ func milli(q resource.Quantity) int64 {
 	if q.Sign() < 0 {
 		return 0
 	}
-	if q.Value() > math.MaxInt64/1000 {
+	// Quantity.Value is no help here: it is 0 for what exceeds an int64.
+	if q.CmpInt64(math.MaxInt64/1000) > 0 {
 		return math.MaxInt64
 	}
 	return q.MilliValue()

@@ -1,6 +1,7 @@
 package nodes_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,8 +48,8 @@ func TestHosts(t *testing.T) {
 }
 
 func TestAmounts(t *testing.T) {
-	got := nodes.Amounts(corev1.ResourceList{"memory": resource.MustParse("8Ei"), "cpu": resource.MustParse("250m"), "gpu": resource.MustParse("-1")})
-	if got["memory"] <= 0 || got["cpu"] != 250 || got["gpu"] != 0 {
+	got := nodes.Amounts(corev1.ResourceList{"memory": resource.MustParse("8Ei"), "cpu": resource.MustParse("250m"), "gpu": resource.MustParse("-1"), "disk": resource.MustParse("10E")})
+	if got["memory"] <= 0 || got["cpu"] != 250 || got["gpu"] != 0 || got["disk"] != math.MaxInt64 {
 		t.Error(got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,8 +43,10 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type looker struct {
 	*reconciler
 	client.Client
-	t        *testing.T
-	now      time.Time
+	t   *testing.T
+	now time.Time
+	// noting guards writes and events: targets are written at once.
+	noting   sync.Mutex
 	writes   []string
 	events   []string
 	registry *prometheus.Registry
@@ -66,7 +69,9 @@ func newLooker(t *testing.T, objects ...client.Object) *looker {
 			kind := fmt.Sprintf("%T", obj)
 			note = verb + " " + kind[strings.LastIndex(kind, ".")+1:]
 		}
+		l.noting.Lock()
 		l.writes = append(l.writes, note)
+		l.noting.Unlock()
 		if l.before != nil {
 			return l.before(note)
 		}
@@ -125,6 +130,8 @@ type recorder struct{ *looker }
 
 func (r recorder) Eventf(about, _ runtime.Object, kind, why, _, note string, args ...any) {
 	name := about.(metav1.Object).GetName()
+	r.noting.Lock()
+	defer r.noting.Unlock()
 	r.events = append(r.events, fmt.Sprintf("%s: %s %s %s", name, kind, why, fmt.Sprintf(note, args...)))
 }
 

@@ -5,8 +5,11 @@ import (
 	"maps"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 )
 
 // podSpec faults what would make a gang ask for less than its author meant.
@@ -37,17 +40,38 @@ func (r *reader) amounts(list corev1.ResourceList, at string) {
 }
 
 func (r *reader) claimSpec(spec *resourcev1.ResourceClaimSpec, at string) {
+	seen := map[string]bool{}
 	for i := range spec.Devices.Requests {
 		request := &spec.Devices.Requests[i]
 		field := fmt.Sprintf("%s[%d]", join(at, "devices.requests"), i)
-		if request.Name == "" {
+		switch {
+		case request.Name == "":
 			r.fault(join(field, "name"), "is missing")
+		case seen[request.Name]:
+			r.fault(join(field, "name"), request.Name+" was given before")
 		}
+		seen[request.Name] = true
 		if (request.Exactly == nil) == (len(request.FirstAvailable) == 0) {
 			r.fault(field, "needs one of exactly and firstAvailable")
 		}
 		if request.Exactly != nil && request.Exactly.DeviceClassName == "" {
 			r.fault(join(field, "exactly.deviceClassName"), "is missing")
 		}
+	}
+}
+
+// jobName faults a Job that the API server refuses because of what becomes of its name: a label of the pods, or, with
+// indexes, the hostname of the last one.
+func (r *reader) jobName(j *batchv1.Job, at string) {
+	field := join(at, "metadata.name")
+	if m := j.Spec.CompletionMode; m != nil && *m == batchv1.IndexedCompletion && ptr.Deref(j.Spec.Completions, 0) > 0 {
+		host := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1)
+		if len(validation.IsDNS1123Label(host)) > 0 {
+			r.fault(field, fmt.Sprintf("is %s: the hostname of the last pod, %d characters long, must be at most 63 lower-case letters, digits and -", show(j.Name), len(host)))
+		}
+		return
+	}
+	if len(j.Name) > validation.LabelValueMaxLength {
+		r.fault(field, fmt.Sprintf("is %s: the pods carry it as a label, so it may have at most 63 characters", show(j.Name)))
 	}
 }

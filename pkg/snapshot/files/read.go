@@ -205,6 +205,9 @@ func (r *reader) named(value map[string]any, at string, k kind) {
 	r.name(&metav1.ObjectMeta{Name: name, Namespace: text}, at, k)
 }
 
+// subdomain says what the name of an object must be.
+const subdomain = "must be at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends"
+
 // index is a position in a list.
 var index = regexp.MustCompile(`\[\d+\]`)
 
@@ -238,7 +241,7 @@ func (r *reader) name(o metav1.Object, at string, k kind) bool {
 		r.fault(field, "is missing")
 		return false
 	case len(validation.IsDNS1123Subdomain(o.GetName())) > 0:
-		r.fault(field, fmt.Sprintf("is %s, must be at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends", show(o.GetName())))
+		r.fault(field, fmt.Sprintf("is %s, %s", show(o.GetName()), subdomain))
 		return false
 	}
 	id := k.group + "/" + k.name + "/" + o.GetNamespace() + "/" + o.GetName()

@@ -1,10 +1,12 @@
 package files_test
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +66,19 @@ func TestFaults(t *testing.T) {
 		"in a list":           {"apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: a}}, {metadata: {name: a}, size: 1}, 7]\nsize: 2", "-: document 1: size: unknown field\n-: document 1: items[1].size: unknown field\n-: document 1: items[1].metadata.name: Node a was given before (-, document 1)\n-: document 1: items[2]: is 7, must be an object"},
 		"list of no list":     {"apiVersion: v1\nkind: List\nitems: all", `-: document 1: items: is "all", must be a list`},
 		"in a JobSet":         {"apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a}\nspec: {replicatedJobs: [{name: w, replicas: two, template: {spec: {paralelism: 1}}}]}", "-: document 1: spec.replicatedJobs[0].replicas: is \"two\", must be a number\n-: document 1: spec.replicatedJobs[0].template.spec.paralelism: unknown field"},
+		"JSON cut off":        {`{"apiVersion": "v1", "kind": "Node"} {"kind": `, "-: document 1: metadata.name: is missing\n-: document 2: the file ends in the middle of an object"},
+		"request twice":       {"apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: a}\nspec: {devices: {requests: [{name: b, exactly: {deviceClassName: c}}, {name: b, exactly: {deviceClassName: c}}]}}", "-: document 1: spec.devices.requests[1].name: b was given before"},
+		"Job, long":           {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: " + strings.Repeat("a", 64) + "}", "-: document 1: metadata.name: is \"" + strings.Repeat("a", 40) + "...\": the pods carry it as a label, so it may have at most 63 characters"},
+		"Job, long hostnames": {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a" + strings.Repeat("b", 60) + "}\nspec: {completionMode: Indexed, completions: 11}", "-: document 1: metadata.name: is \"a" + strings.Repeat("b", 39) + "...\": the hostname of the last pod, 64 characters long, must be at most 63 lower-case letters, digits and -"},
+		"merged behind":       {"a: &a {kind: Pod}\nb: {kind: Node, <<: *a}", `-: document 1: line 1: key "kind" already set in map`},
+		"twice with a merge":  {"a: &a {kind: Pod}\nb: {<<: *a, kind: Node, kind: Pod}", `-: document 1: line 2: key "kind" already set in map line 2: key "kind" already set in map`},
+		"fold of nothing":     {"apiVersion: berth.dev/v1alpha1\nkind: CapacityFold\nmetadata: {name: a}", "-: document 1: spec.deviceClasses: is missing\n-: document 1: spec.flavor: is missing\n-: document 1: spec.targets: is missing"},
+		"fold": {"apiVersion: berth.dev/v1alpha1\nkind: CapacityFold\nmetadata: {name: a}\nspec: {poolSelector: {}, deviceClasses: [b, b, ''], flavor: B C, mode: Alive, hysteresisSeconds: 3601, targets: [{name: c, weight: -1, max: -2}, {kind: Cohort, name: d, weight: 1000001, min: -3}, {kind: Cohort, name: d}, {kind: Queue}]}",
+			"-: document 1: spec.poolSelector: needs names or prefixes; leave it out to select every pool of the driver\n-: document 1: spec.deviceClasses[1]: b was given before\n-: document 1: spec.deviceClasses[2]: is empty\n" +
+				"-: document 1: spec.flavor: is \"B C\", must be at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends\n-: document 1: spec.mode: is \"Alive\", must be Physical or Live\n-: document 1: spec.hysteresisSeconds: is 3601, must be from 0 to 3600\n" +
+				"-: document 1: spec.targets[0].kind: is missing: it must be Cohort or ClusterQueue\n-: document 1: spec.targets[0].weight: is -1, must be from 0 to 1000000\n-: document 1: spec.targets[0].max: is -2, must be 0 or more\n" +
+				"-: document 1: spec.targets[1].weight: is 1000001, must be from 0 to 1000000\n-: document 1: spec.targets[1].min: is -3, must be 0 or more\n-: document 1: spec.targets[2]: Cohort d was given before\n" +
+				"-: document 1: spec.targets[3].kind: is \"Queue\", must be Cohort or ClusterQueue\n-: document 1: spec.targets[3].name: is missing"},
 		"one hides no other":  {"a: [\n---\n" + node + "size: 1", "-: document 1: line 1: did not find expected node content\n-: document 2: size: unknown field"},
 		"whatever it is skip": {"apiVersion: v1\nkind: ConfigMap\ndata: 7", ""},
 	} {
@@ -97,6 +112,36 @@ func TestForms(t *testing.T) {
 				t.Fatal(faults)
 			}
 			if len(o.Nodes) != 1 || o.Nodes[0].Name != "a" {
+				t.Errorf("read %d nodes", len(o.Nodes))
+			}
+		})
+	}
+}
+
+// TestSeveralDocuments finds the second document behind the first, whatever ends the lines and codes the characters.
+func TestSeveralDocuments(t *testing.T) {
+	two := "---\n" + node + "---\n" + strings.ReplaceAll(node, "name: a", "name: b")
+	wide := func(order binary.AppendByteOrder, text string) string {
+		out := order.AppendUint16(nil, 0xfeff)
+		for _, unit := range utf16.Encode([]rune(text)) {
+			out = order.AppendUint16(out, unit)
+		}
+		return string(out)
+	}
+	for name, text := range map[string]string{
+		"line feeds":            two,
+		"carriage returns":      strings.ReplaceAll(two, "\n", "\r"),
+		"both":                  strings.ReplaceAll(two, "\n", "\r\n"),
+		"UTF-16, little-endian": wide(binary.LittleEndian, two),
+		"UTF-16, big-endian":    wide(binary.BigEndian, strings.ReplaceAll(two, "\n", "\r\n")),
+		"merged":                "apiVersion: v1\nkind: List\nitems:\n- &a {apiVersion: v1, kind: Node, metadata: {name: a}}\n- {<<: *a, metadata: {name: b}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, faults := read(text)
+			if len(faults) > 0 {
+				t.Fatal(faults)
+			}
+			if len(o.Nodes) != 2 || o.Nodes[0].Name != "a" || o.Nodes[1].Name != "b" {
 				t.Errorf("read %d nodes", len(o.Nodes))
 			}
 		})

@@ -32,6 +32,8 @@ func (r *reader) required(object any, at string) {
 	case *berth.AcceleratorPool:
 		missing(o.Spec.Driver, "spec.driver")
 		r.acceleratorPool(o, at)
+	case *berth.CapacityFold:
+		r.capacityFold(o, at)
 	case *berth.GangReservation:
 		missing(o.Spec.WorkloadRef.Name, "spec.workloadRef.name")
 	case *kueue.LocalQueue:
@@ -48,6 +50,7 @@ func (r *reader) required(object any, at string) {
 	case *corev1.Pod:
 		r.podSpec(&o.Spec, join(at, "spec"))
 	case *batchv1.Job:
+		r.jobName(o, at)
 		r.podSpec(&o.Spec.Template.Spec, join(at, "spec.template.spec"))
 	case *JobSet:
 		for i := range o.Spec.ReplicatedJobs {
@@ -65,9 +68,7 @@ func (r *reader) required(object any, at string) {
 
 // acceleratorPool repeats the rules of the CRD that decide which hardware counts.
 func (r *reader) acceleratorPool(p *berth.AcceleratorPool, at string) {
-	if s := p.Spec.PoolSelector; s != nil && len(s.Names) == 0 && len(s.Prefixes) == 0 {
-		r.fault(join(at, "spec.poolSelector"), "needs names or prefixes; leave it out to select every pool of the driver")
-	}
+	r.poolSelector(p.Spec.PoolSelector, at)
 	switch p.Spec.Fence {
 	case "", berth.FenceEnforce, berth.FenceObserve:
 	default:

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
-	"sigs.k8s.io/yaml"
 )
 
 // Stdin is the path that stands for standard input.
@@ -149,18 +148,14 @@ type part struct {
 // split cuts at lines that begin with the document marker "---"; what follows the marker on its line belongs to the
 // document that it begins. A line "..." ends a document.
 func split(content []byte) []part {
-	content = bytes.TrimPrefix(content, []byte("\xef\xbb\xbf"))
+	content = utf8(content)
 	parts := []part{{}}
-	for line := 0; len(content) > 0; line++ {
-		end := bytes.IndexByte(content, '\n') + 1
-		if end == 0 {
-			end = len(content)
-		}
-		text := content[:end]
-		content = content[end:]
+	for above := 0; len(content) > 0; above++ {
+		var text []byte
+		text, content = line(content)
 		for _, marker := range []string{"---", "..."} {
 			if rest, cut := bytes.CutPrefix(text, []byte(marker)); cut && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0]))) {
-				parts = append(parts, part{line: line})
+				parts = append(parts, part{line: above})
 				text = rest
 				break
 			}
@@ -189,7 +184,7 @@ func decode(text []byte) ([]any, error) {
 			return nil, err
 		}
 	}
-	raw, err := yaml.YAMLToJSONStrict(text)
+	raw, err := toJSON(text)
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +213,9 @@ func alone(text []byte) error {
 
 // syntax is the parser's complaint on one line.
 func syntax(err error) string {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "the file ends in the middle of an object"
+	}
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: unmarshal errors: ", "yaml: "} {
 		text = strings.TrimPrefix(text, prefix)
