@@ -120,7 +120,7 @@ func BenchmarkDecision(b *testing.B) {
 		other := halfTaken(inv, rand.New(rand.NewPCG(2, 1)), family.largest)
 		both := byTurns(inv, l)
 		anew := [2]placement.World{both[0], {Inventory: inv, Ledger: other}}
-		allocator := 0.0 // how long it took at last
+		var allocator mean
 		structured := func(name string, q question) {
 			b.Run(name+"/by=structured", func(b *testing.B) {
 				d := placement.NewScored(0).Place(ask(q.class, q.span, q.k), both[0])
@@ -128,7 +128,7 @@ func BenchmarkDecision(b *testing.B) {
 					b.Fatal(d.Refusal)
 				}
 				state := taken(l)
-				allocator = measure(b, func(int) {
+				allocator.add(measure(b, func(int) {
 					now := state.Clone()
 					for i := range q.k {
 						got := r.allocate(b, now, dratest.Node(d.PodSets[0].Hosts[i*q.span]), q.class)
@@ -137,13 +137,13 @@ func BenchmarkDecision(b *testing.B) {
 						}
 						now.Insert(got...)
 					}
-				})
+				}))
 			})
 		}
 		scored := func(name string, q question, turns [2]placement.World, requests func(int) map[string]int64) {
 			b.Run(name, func(b *testing.B) {
 				placer, g := placement.NewScored(0), ask(q.class, q.span, q.k)
-				faster(b, allocator, measure(b, func(i int) {
+				allocator.faster(b, measure(b, func(i int) {
 					if requests != nil {
 						g.PodSets[0].Requests = requests(i)
 					}
@@ -154,14 +154,14 @@ func BenchmarkDecision(b *testing.B) {
 			})
 		}
 		for _, q := range family.questions {
-			allocator = 0
+			allocator = mean{}
 			name := family.name + "/" + q.String()
 			structured(name, q)
 			scored(name+"/by=scored", q, both, nil)
 			scored(name+"/by=scored-anew", q, anew, nil)
 		}
 		q := family.questions[len(family.questions)-2] // The last of one device.
-		allocator = 0
+		allocator = mean{}
 		name := family.name + "/" + q.String() + "-new-pod-shape"
 		structured(name, q)
 		scored(name+"/by=scored", q, both, func(i int) map[string]int64 {
@@ -199,18 +199,18 @@ func BenchmarkRefusal(b *testing.B) {
 			l := refusing(inv, half, q.class)
 			both := byTurns(inv, l)
 			g := ask(q.class, q.span, q.k)
-			allocator := 0.0
+			var allocator mean
 			b.Run(fmt.Sprintf("%s/%s/by=structured", family.name, q), func(b *testing.B) {
 				state, node := taken(l), dratest.Node(inv.Class(q.class).Devices[0].Hosts[0])
-				allocator = measure(b, func(int) {
+				allocator.add(measure(b, func(int) {
 					if got := r.allocate(b, state, node, q.class); len(got) != 0 {
 						b.Fatalf("got %v", got)
 					}
-				})
+				}))
 			})
 			place := func(b *testing.B, worlds ...placement.World) {
 				placer := placement.NewScored(0)
-				faster(b, allocator, measure(b, func(i int) {
+				allocator.faster(b, measure(b, func(i int) {
 					if placer.Place(g, worlds[i%len(worlds)]).Fits() {
 						b.Fatal("fits")
 					}

@@ -59,10 +59,18 @@ func measure(b *testing.B, do func(int)) float64 {
 	return processor.Turns(b, do)
 }
 
-// faster reports how many times as much processor time the other side took in the same run, unless that was not measured.
-func faster(b *testing.B, other, own float64) {
+// mean is of the other side's runs.
+type mean struct {
+	sum  float64
+	runs int
+}
+
+func (m *mean) add(v float64) { m.sum, m.runs = m.sum+v, m.runs+1 }
+
+// faster reports how many times as much processor time the other side took in the same process, unless that was not measured.
+func (m *mean) faster(b *testing.B, own float64) {
 	b.Helper()
-	if other > 0 {
-		b.ReportMetric(other/own, "times-faster")
+	if m.runs > 0 {
+		b.ReportMetric(m.sum/float64(m.runs)/own, "times-faster")
 	}
 }
