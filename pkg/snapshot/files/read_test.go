@@ -231,6 +231,20 @@ metadata: {name: skipped}
 	}
 }
 
+// TestCopies: two objects with one UID are two.
+func TestCopies(t *testing.T) {
+	o, faults := read("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, uid: u}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: b, uid: u}\n")
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	if a, b := o.Jobs[0].UID, o.Jobs[1].UID; a != "u" || b != "file:Job/default/b" {
+		t.Errorf("%s and %s", a, b)
+	}
+	if diff := cmp.Diff("Job default/b has the UID of Job default/a: it is taken for another one", o.Warnings[len(o.Warnings)-1]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestDirectory reads the files of a directory by name, and nothing below it.
 func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
