@@ -74,12 +74,27 @@ func (w *world) inspect() {
 	}
 	w.missing()
 	w.unreserved()
+	w.vanished()
 	for _, d := range w.Ledger.Overdrawn() {
 		what := "counter " + d.CounterSet + "/" + d.Counter
 		if d.Device != "" {
 			what = "device " + d.Device
 		}
 		w.warn("more of %s of pool %s is taken than there is (%s)", what, d.Pool, render.Some(d.Owners))
+	}
+}
+
+// vanished warns of devices that somebody holds and nobody publishes: they take hardware that no count shows.
+func (w *world) vanished() {
+	for _, h := range w.Ledger.Holdings() {
+		if w.Inventory.Device(h.Pool, h.Device) != nil {
+			continue
+		}
+		what := "what it had stays taken"
+		if len(h.Hosts) == 0 {
+			what = "where it stood is not known, so nothing of the pool is given out"
+		}
+		w.warn("%s holds device %s/%s, which is not published now: %s", h.Owner, h.Pool.Name, h.Device, what)
 	}
 }
 

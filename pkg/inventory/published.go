@@ -23,6 +23,8 @@ type Published struct {
 	Devices     []PublishedDevice
 	// NoNodes is true when the slice says nowhere which nodes it is for.
 	NoNodes bool
+	// Breach is a rule of the resource API that the slice breaks by itself, as a clause; empty when it breaks none.
+	Breach string
 }
 
 // CounterSet is a group of counters.
@@ -126,6 +128,9 @@ func (p *Pool) check(current []Published) *reason.Refusal {
 		}
 		if len(s.CounterSets) > 0 && len(s.Devices) > 0 {
 			return p.invalid("slice %s holds both counters and devices; they belong in slices of their own", s.Name)
+		}
+		if s.Breach != "" {
+			return p.invalid("slice %s: %s", s.Name, s.Breach)
 		}
 		for _, set := range s.CounterSets {
 			if other, twice := setsIn[set.Name]; twice {

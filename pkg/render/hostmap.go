@@ -123,6 +123,9 @@ func (m *mapper) holders() []Holder {
 		hosts := h.Hosts
 		if d := m.inv.Device(h.Pool, h.Device); d != nil {
 			hosts = d.Hosts
+		} else if p := m.inv.Pool(h.Pool); len(hosts) == 0 && p != nil {
+			// A device that is published no more, and nobody knows where it stood: the ledger gives out nothing of its pool.
+			hosts = p.Plan().Hosts()
 		}
 		holder.Devices = append(holder.Devices, h.Pool.Name+"/"+h.Device)
 		holder.Hosts = append(holder.Hosts, hosts...)

@@ -42,6 +42,17 @@ func TestRefusedLayouts(t *testing.T) {
 		"counters dropped": {[]dratest.Slice{devices().Of(1).Device(one("d")).Device(dratest.NewDevice("whole", "y").On("node-1", "node-2"))},
 			"GateOff: pool tpu.example.com/pod-a: devices d and whole share host node-1 but no counter; the API server drops counters when its feature gate DRAPartitionableDevices is off"},
 		"counters dropped from all but their own slice": {[]dratest.Slice{counters(), devices().Device(one("d")).Device(dratest.NewDevice("whole", "y").On("node-1", "node-2"))}, ""},
+		"two answers": {[]dratest.Slice{func() dratest.Slice {
+			s := devices().Of(1).Device(dratest.NewDevice("d", "x")).Node("node-1")
+			s.Spec.AllNodes = ptr(true)
+			return s
+		}()}, "PoolInvalid: pool tpu.example.com/pod-a: slice devices: it sets more than one of nodeName, nodeSelector, allNodes and perDeviceNodeSelection"},
+		"no answer for a device": {[]dratest.Slice{devices().Of(1).Device(one("d")).Device(dratest.NewDevice("e", "x"))},
+			"PoolInvalid: pool tpu.example.com/pod-a: slice devices: device e needs one of nodeName, nodeSelector and allNodes, because perDeviceNodeSelection is set"},
+		"an answer for a device of a slice that has one": {[]dratest.Slice{devices().Of(1).Node("node-1").Device(one("d"))},
+			"PoolInvalid: pool tpu.example.com/pod-a: slice devices: device d says which nodes reach it although perDeviceNodeSelection is not set"},
+		"negative generation": {[]dratest.Slice{devices().Of(1).Generation(-1).Device(one("d"))},
+			"PoolInvalid: pool tpu.example.com/pod-a: slice devices: its generation is -1"},
 		"node selection dropped": {[]dratest.Slice{func() dratest.Slice {
 			s := devices().Of(1).Device(dratest.NewDevice("d", "x"))
 			s.Spec.PerDeviceNodeSelection = nil

@@ -22,6 +22,7 @@ func published(s *resourcev1.ResourceSlice, t *topology, owner *berth.Accelerato
 	out := inventory.Published{
 		Name: s.Name, Pool: poolOf(s), Generation: s.Spec.Pool.Generation, SliceCount: s.Spec.Pool.ResourceSliceCount,
 	}
+	out.Breach = breach(&s.Spec)
 	perDevice := ptr.Deref(s.Spec.PerDeviceNodeSelection, false)
 	var whole place
 	if !perDevice {

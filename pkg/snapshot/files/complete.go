@@ -2,6 +2,7 @@ package files
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -41,7 +42,10 @@ func complete(o *Objects) {
 
 type objectKey struct{ kind, namespace, name string }
 
-// identify makes UIDs agree: an object without one takes the one by which others know it, else one made of its name.
+func (k objectKey) String() string { return k.kind + " " + k.namespace + "/" + k.name }
+
+// identify makes UIDs agree: an object without one takes the one by which others know it, else one made of its name. Of two
+// with the same UID the second counts as one without.
 func identify(o *Objects) {
 	known := map[objectKey]types.UID{}
 	learn := func(kind, namespace, name string, uid types.UID) {
@@ -63,12 +67,19 @@ func identify(o *Objects) {
 			learn(owner.Kind, w.Namespace, owner.Name, owner.UID)
 		}
 	}
+	first := map[types.UID]objectKey{}
 	name := func(kind string, object metav1.Object) {
 		k := objectKey{kind, object.GetNamespace(), object.GetName()}
+		made := types.UID("file:" + kind + "/" + k.namespace + "/" + k.name)
 		if object.GetUID() == "" {
-			object.SetUID(cmp.Or(known[k], types.UID("file:"+kind+"/"+k.namespace+"/"+k.name)))
+			object.SetUID(cmp.Or(known[k], made))
 		}
-		known[k] = object.GetUID()
+		if other, twice := first[object.GetUID()]; twice {
+			// What is copied from a cluster and renamed still has it. An API server gives every object one of its own.
+			o.Warnings = append(o.Warnings, fmt.Sprintf("%s has the UID of %s: it is taken for another one", k, other))
+			object.SetUID(made)
+		}
+		known[k], first[object.GetUID()] = object.GetUID(), k
 	}
 	for _, j := range o.Jobs {
 		name("Job", j)

@@ -72,7 +72,12 @@ func TestFaults(t *testing.T) {
 		"Job, long hostnames": {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a" + strings.Repeat("b", 60) + "}\nspec: {completionMode: Indexed, completions: 11}", "-: document 1: metadata.name: is \"a" + strings.Repeat("b", 39) + "...\": the hostname of the last pod, 64 characters long, must be at most 63 lower-case letters, digits and -"},
 		"merged behind":       {"a: &a {kind: Pod}\nb: {kind: Node, <<: *a}", `-: document 1: line 1: key "kind" already set in map`},
 		"twice with a merge":  {"a: &a {kind: Pod}\nb: {<<: *a, kind: Node, kind: Pod}", `-: document 1: line 2: key "kind" already set in map line 2: key "kind" already set in map`},
-		"fold of nothing":     {"apiVersion: berth.dev/v1alpha1\nkind: CapacityFold\nmetadata: {name: a}", "-: document 1: spec.deviceClasses: is missing\n-: document 1: spec.flavor: is missing\n-: document 1: spec.targets: is missing"},
+		"pool, odd": {"apiVersion: berth.dev/v1alpha1\nkind: AcceleratorPool\nmetadata: {name: a}\nspec: {driver: A B, hostHold: NodeTaint, rankLabel: a b, interconnect: {nodeLabel: '?', deviceAttribute: cube}}",
+			"-: document 1: spec.driver: is \"A B\", must be at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends\n-: document 1: spec.hostHold: is \"NodeTaint\", must be None\n" +
+				"-: document 1: spec.rankLabel: is \"a b\", must be the key of a node label, for example example.com/rack or rack\n-: document 1: spec.interconnect.nodeLabel: is \"?\", must be the key of a node label, for example example.com/rack or rack\n" +
+				"-: document 1: spec.interconnect: needs one of nodeLabel and deviceAttribute\n-: document 1: spec.interconnect.deviceAttribute: is \"cube\", must be qualified: domain/name, for example tpu.example.com/cube"},
+		"reservation of nothing": {"apiVersion: berth.dev/v1alpha1\nkind: GangReservation\nmetadata: {name: a}", "-: document 1: spec.workloadRef.name: is missing\n-: document 1: spec.podSets: is missing"},
+		"fold of nothing":        {"apiVersion: berth.dev/v1alpha1\nkind: CapacityFold\nmetadata: {name: a}", "-: document 1: spec.deviceClasses: is missing\n-: document 1: spec.flavor: is missing\n-: document 1: spec.targets: is missing"},
 		"fold": {"apiVersion: berth.dev/v1alpha1\nkind: CapacityFold\nmetadata: {name: a}\nspec: {poolSelector: {}, deviceClasses: [b, b, ''], flavor: B C, mode: Alive, hysteresisSeconds: 3601, targets: [{name: c, weight: -1, max: -2}, {kind: Cohort, name: d, weight: 1000001, min: -3}, {kind: Cohort, name: d}, {kind: Queue}]}",
 			"-: document 1: spec.poolSelector: needs names or prefixes; leave it out to select every pool of the driver\n-: document 1: spec.deviceClasses[1]: b was given before\n-: document 1: spec.deviceClasses[2]: is empty\n" +
 				"-: document 1: spec.flavor: is \"B C\", must be at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends\n-: document 1: spec.mode: is \"Alive\", must be Physical or Live\n-: document 1: spec.hysteresisSeconds: is 3601, must be from 0 to 3600\n" +
@@ -223,6 +228,20 @@ metadata: {name: skipped}
 	}
 	if ref := metav1.GetControllerOf(o.Workloads[0]); ref == nil || ref.UID != o.Jobs[2].UID {
 		t.Errorf("the Workload's owner is %v", ref)
+	}
+}
+
+// TestCopies: two objects with one UID are two.
+func TestCopies(t *testing.T) {
+	o, faults := read("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, uid: u}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: b, uid: u}\n")
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	if a, b := o.Jobs[0].UID, o.Jobs[1].UID; a != "u" || b != "file:Job/default/b" {
+		t.Errorf("%s and %s", a, b)
+	}
+	if diff := cmp.Diff("Job default/b has the UID of Job default/a: it is taken for another one", o.Warnings[len(o.Warnings)-1]); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -30,12 +30,14 @@ func (r *reader) required(object any, at string) {
 			missing(o.Spec.Devices[i].Name, fmt.Sprintf("spec.devices[%d].name", i))
 		}
 	case *berth.AcceleratorPool:
-		missing(o.Spec.Driver, "spec.driver")
 		r.acceleratorPool(o, at)
 	case *berth.CapacityFold:
 		r.capacityFold(o, at)
 	case *berth.GangReservation:
 		missing(o.Spec.WorkloadRef.Name, "spec.workloadRef.name")
+		if len(o.Spec.PodSets) == 0 {
+			r.fault(join(at, "spec.podSets"), "is missing")
+		}
 	case *kueue.LocalQueue:
 		missing(string(o.Spec.ClusterQueue), "spec.clusterQueue")
 	case *kueue.AdmissionCheck:
@@ -63,16 +65,6 @@ func (r *reader) required(object any, at string) {
 				o.Spec.PodSets[i].Name = kueue.DefaultPodSetName
 			}
 		}
-	}
-}
-
-// acceleratorPool repeats the rules of the CRD that decide which hardware counts.
-func (r *reader) acceleratorPool(p *berth.AcceleratorPool, at string) {
-	r.poolSelector(p.Spec.PoolSelector, at)
-	switch p.Spec.Fence {
-	case "", berth.FenceEnforce, berth.FenceObserve:
-	default:
-		r.fault(join(at, "spec.fence"), fmt.Sprintf("is %q, must be Enforce or Observe", p.Spec.Fence))
 	}
 }
 

@@ -9,6 +9,32 @@ import (
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 )
 
+// acceleratorPool repeats the rules of the CRD that decide which hardware counts.
+func (r *reader) acceleratorPool(p *berth.AcceleratorPool, at string) {
+	r.objectName(p.Spec.Driver, join(at, "spec.driver"))
+	r.poolSelector(p.Spec.PoolSelector, at)
+	r.oneOf(string(p.Spec.Fence), join(at, "spec.fence"), "", string(berth.FenceEnforce), string(berth.FenceObserve))
+	r.oneOf(string(p.Spec.HostHold), join(at, "spec.hostHold"), "", string(berth.HostHoldNone))
+	r.nodeLabel(p.Spec.RankLabel, join(at, "spec.rankLabel"))
+	if i := p.Spec.Interconnect; i != nil {
+		field := join(at, "spec.interconnect")
+		r.nodeLabel(i.NodeLabel, join(field, "nodeLabel"))
+		if (i.NodeLabel == "") == (i.DeviceAttribute == "") {
+			r.fault(field, "needs one of nodeLabel and deviceAttribute")
+		}
+		if domain, name, _ := strings.Cut(i.DeviceAttribute, "/"); i.DeviceAttribute != "" && (domain == "" || name == "" || strings.Contains(name, "/")) {
+			r.fault(join(field, "deviceAttribute"), fmt.Sprintf("is %s, must be qualified: domain/name, for example tpu.example.com/cube", show(i.DeviceAttribute)))
+		}
+	}
+}
+
+// nodeLabel faults what cannot be the key of a label; empty is none.
+func (r *reader) nodeLabel(key, at string) {
+	if key != "" && len(validation.IsQualifiedName(key)) > 0 {
+		r.fault(at, fmt.Sprintf("is %s, must be the key of a node label, for example example.com/rack or rack", show(key)))
+	}
+}
+
 // maxWeight of a target of a CapacityFold.
 const maxWeight = 1_000_000
 
