@@ -49,7 +49,7 @@ unit-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1)
 # The fault matrix first: it takes longest, and the others fit beside it.
 cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1 | awk '/matrix$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}')
 # Packages with tests that do less under the race detector.
-whole-packages = $$($(package-list) | grep -vE '$(heavy)' | grep -F '$(MODULE)/internal/race' | cut -d' ' -f1)
+whole-packages = $$($(package-list) | grep -vE '$(heavy)' | grep -F '$(MODULE)/test/race' | cut -d' ' -f1)
 bench-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1; go list ./... | grep '^$(MODULE)/test/performance' || true)
 
 # --- Tools: one module of pins each, built once per pin and Go version into .cache/bin

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
-	"github.com/berth-dev/berth/internal/race"
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
@@ -23,6 +22,7 @@ import (
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/snapshot"
+	"github.com/berth-dev/berth/test/race"
 )
 
 // history changes a snapshot as the API server's clients do: objects are replaced, never written to.

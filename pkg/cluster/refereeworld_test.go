@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berth-dev/berth/internal/race"
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -21,6 +20,7 @@ import (
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/snapshot"
+	"github.com/berth-dev/berth/test/race"
 )
 
 // anyHardware is a small world of every kind of pool that a driver can publish: windows of hosts on counters, hosts with

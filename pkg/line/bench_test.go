@@ -3,8 +3,8 @@ package line_test
 import (
 	"testing"
 
-	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/line"
+	"github.com/berth-dev/berth/test/processor"
 )
 
 // One release while 5,000 gangs wait; what it cost without memory stands beside it.

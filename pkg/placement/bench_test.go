@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
+	"github.com/berth-dev/berth/test/processor"
 )
 
 // halfTaken places gangs of one device of random classes of up to largest hosts until half of all hosts are taken, and runs

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
+	"github.com/berth-dev/berth/test/processor"
 )
 
 // dense is the other way to know what excludes what: of each device a set of bits as long as the pool.

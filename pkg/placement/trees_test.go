@@ -5,11 +5,11 @@ import (
 	"math/bits"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/race"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
+	"github.com/berth-dev/berth/test/race"
 )
 
 // trees are all rooted trees with n leaves in which every inner node has at least two children, up to the order of

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/ledger"
 	"github.com/berth-dev/berth/pkg/placement"
+	"github.com/berth-dev/berth/test/processor"
 )
 
 // halfTaken takes devices of up to largest hosts until half of the hosts are held: each time the one that Scored takes, or

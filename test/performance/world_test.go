@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/berth-dev/berth/internal/processor"
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/snapshot"
+	"github.com/berth-dev/berth/test/processor"
 )
 
 // live is what is in use of the heap.

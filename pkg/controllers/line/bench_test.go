@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
-	"github.com/berth-dev/berth/internal/processor"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	"github.com/berth-dev/berth/pkg/adapt/nodes"
@@ -20,6 +19,7 @@ import (
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/snapshot"
+	"github.com/berth-dev/berth/test/processor"
 )
 
 // BenchmarkPass5000 is a whole pass of the controller, from the mirrored objects to what it would write, while 5,000

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/berth-dev/berth/internal/processor"
+	"github.com/berth-dev/berth/test/processor"
 )
 
 // BenchmarkList is one list of 300,000 pods of which one changed: copied, as an informer's List does it, and mirrored.

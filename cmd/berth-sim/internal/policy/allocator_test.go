@@ -16,7 +16,6 @@ import (
 
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/hardware"
 	"github.com/berth-dev/berth/cmd/berth-sim/internal/policy"
-	"github.com/berth-dev/berth/internal/race"
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	"github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/gang"
@@ -25,6 +24,7 @@ import (
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
 	"github.com/berth-dev/berth/pkg/snapshot"
+	"github.com/berth-dev/berth/test/race"
 )
 
 // ask is a gang of one device.
