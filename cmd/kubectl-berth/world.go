@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/cluster"
+	"github.com/berth-dev/berth/pkg/inventory"
 	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/reason"
 	"github.com/berth-dev/berth/pkg/render"
@@ -62,8 +66,11 @@ func (w *world) inspect() {
 			w.warn("AcceleratorPool %s selects no pool: no ResourceSlice of driver %s matches", p.Name, p.Spec.Driver)
 		}
 	}
-	for _, c := range w.Inventory.Classes() {
-		if c.Problem != "" {
+	for _, class := range slices.SortedFunc(slices.Values(w.objects.DeviceClasses), func(a, b *resourcev1.DeviceClass) int { return cmp.Compare(a.Name, b.Name) }) {
+		switch c := w.Inventory.Class(class.Name); {
+		case c.State == inventory.ClassBroken:
+			w.warn("DeviceClass %s selects nothing: %s", c.Name, c.Problem)
+		case c.State == inventory.ClassManaged && c.Problem != "":
 			w.warn("DeviceClass %s does not select devices that its selectors fail on: %s", c.Name, c.Problem)
 		}
 	}

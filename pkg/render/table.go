@@ -5,12 +5,18 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
-// Table is rows of cells with a head, aligned by spaces.
+// Table is rows of cells with a head, aligned by spaces. Control characters in cells become spaces, in place.
 func Table(head []string, rows [][]string) string {
 	width := make([]int, len(head))
+	for _, row := range rows {
+		for i := range row {
+			row[i] = onOneLine(row[i])
+		}
+	}
 	for _, row := range append([][]string{head}, rows...) {
 		for i, cell := range row {
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
@@ -30,6 +36,16 @@ func Table(head []string, rows [][]string) string {
 	return b.String()
 }
 
+// onOneLine keeps a cell from ending its line and from talking to the terminal: taints and attributes may hold anything.
+func onOneLine(cell string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, cell)
+}
+
 // Text is the report as a table, wide with scores and what a choice costs.
 func (r FitReport) Text(wide bool) string {
 	if len(r.Workloads) == 0 {
@@ -43,19 +59,27 @@ func (r FitReport) Text(wide bool) string {
 	for _, w := range r.Workloads {
 		row := []string{w.Namespace, w.Name, w.Kind, string(w.State), dash(w.Reason)}
 		if wide {
-			pods := 0
-			for _, ps := range w.PodSets {
-				pods += ps.Count
+			pods := "-" // Nobody has a place.
+			if n := w.pods(); n > 0 {
+				pods = fmt.Sprint(n)
 			}
 			score := "-"
 			if w.State == Fits {
 				score = fmt.Sprintf("%.4g", w.Score)
 			}
-			row = append(row, fmt.Sprint(pods), fmt.Sprint(w.Proved), score, destroys(w.Destroys), runnersUp(w.RunnersUp))
+			row = append(row, pods, fmt.Sprint(w.Proved), score, destroys(w.Destroys), runnersUp(w.RunnersUp))
 		}
 		rows = append(rows, append(row, w.Message))
 	}
 	return Table(head, rows)
+}
+
+func (w Workload) pods() int {
+	n := 0
+	for _, ps := range w.PodSets {
+		n += ps.Count
+	}
+	return n
 }
 
 func destroys(d map[string]int) string {
