@@ -61,7 +61,7 @@ func (s Slice) Generation(g int64) Slice { s.Spec.Pool.Generation = g; return s 
 
 // Node makes it the slice of one node.
 func (s Slice) Node(name string) Slice {
-	s.Spec.PerDeviceNodeSelection, s.Spec.NodeName = nil, &name
+	s.Spec.PerDeviceNodeSelection, s.Spec.AllNodes, s.Spec.NodeName = nil, nil, &name
 	return s
 }
 
