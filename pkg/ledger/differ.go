@@ -123,6 +123,9 @@ func (u *poolUse) lines() []string {
 		out = append(out, fmt.Sprint("device ", d, " ", o.standing[d], " stand, ", o.lacking[d], " short, ", o.shut[d], " shut"))
 	}
 	out = append(out, fmt.Sprint("unbooked ", owners(u.unbooked.all())))
+	for _, h := range u.named {
+		out = append(out, fmt.Sprint("named ", h.Owner, " of ", h.Device, " for ", h.of))
+	}
 	return append(out, mapLines(u.quarantined)...)
 }
 

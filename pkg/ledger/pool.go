@@ -22,6 +22,8 @@ type poolUse struct {
 	// vanished are those of devices that are not published, by name.
 	onDevice, onCounter []*row
 	vanished            map[string]*row
+	// named are all holds in order of names (see byName), so that the first of many holders are known without sorting.
+	named []*hold
 	// unbooked holds may overlap with anything on their hosts.
 	unbooked *row
 	// quarantined counts the quarantines of a host.
@@ -72,7 +74,7 @@ func (u *poolUse) clone(t *token) *poolUse {
 	c := *u
 	c.owner = t
 	c.used = slices.Clone(u.used)
-	c.onDevice, c.onCounter = slices.Clone(u.onDevice), slices.Clone(u.onCounter)
+	c.onDevice, c.onCounter, c.named = slices.Clone(u.onDevice), slices.Clone(u.onCounter), slices.Clone(u.named)
 	c.vanished, c.quarantined = maps.Clone(u.vanished), maps.Clone(u.quarantined)
 	c.occupied = u.occupied.clone()
 	return &c
@@ -213,6 +215,7 @@ func (u *poolUse) rows(old, now *hold) {
 			return r.without(old).with(now)
 		}
 	}
+	u.rename(old, now)
 	h := now
 	if h == nil {
 		h = old

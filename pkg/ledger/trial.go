@@ -153,34 +153,5 @@ func (t *Trial) seat(host string, requests map[string]int64, sign int64) {
 	t.seats[host] = list
 }
 
-// Holders are the owners of holdings that keep the device from being taken: of itself, of counters that it needs and
-// that do not suffice, of vanished devices on its hosts. Sorted; empty when it is free.
-func (l *Ledger) Holders(d *inventory.Device) []string {
-	u := l.pool(d.Pool)
-	if u == nil {
-		return nil
-	}
-	// The same holder stands at most counters of a device: names are compared only once they are distinct.
-	var names []string
-	seen := map[*hold]bool{}
-	collect := func(holds []*hold) {
-		for _, h := range holds {
-			if !seen[h] {
-				seen[h] = true
-				names = append(names, h.Owner)
-			}
-		}
-	}
-	collect(u.at(d.Name).all())
-	collect(u.blockedBy(d))
-	for _, c := range d.Charge {
-		i, known := u.pool.CounterIndex(c.CounterSet, c.Counter)
-		if known && inventory.Add(u.pool.Counters[i].Milli, -u.used[i]) < c.Milli {
-			collect(u.onCounter[i].all())
-		}
-	}
-	return sorted(names)
-}
-
 // Free reports whether the device could be taken now as far as claims, reservations and quarantine go.
 func (l *Ledger) Free(d *inventory.Device) bool { return l.Try().Obstacle(d) == nil }
