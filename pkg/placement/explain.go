@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -106,8 +107,10 @@ type grouped struct {
 	ineligible bool
 	n          int
 	first      *blocked
-	// owners are distinct, the first of them in order.
+	// owners are distinct, the first of them in order; others is how many more there are, who are not told.
 	owners   []string
+	others   int
+	inOrder  bool
 	notes    []reason.Evidence
 	pool     *inventory.Pool
 	evidence []reason.Evidence
@@ -133,10 +136,17 @@ func group(out []*blocked, held []heldBy, withheld []*inventory.Pool) []*grouped
 		}
 	}
 	for _, h := range held {
-		of(&blocked{code: reason.NoFreeSlice}).hold(h)
+		g := of(&blocked{code: reason.NoFreeSlice})
+		// The holders of one pool come in order and once each, so that nothing is left to do for them.
+		alone := len(held) == 1 && len(g.owners) == 0
+		if g.hold(h, alone); alone {
+			g.inOrder = true
+		}
 	}
 	for _, g := range groups {
-		g.foremost()
+		if !g.inOrder {
+			g.foremost()
+		}
 	}
 	for _, p := range withheld {
 		groups = append(groups, &grouped{code: p.Problem.Code, pool: p, n: 1, evidence: p.Problem.Evidence})
@@ -163,7 +173,7 @@ func (g *grouped) text(total int, first bool) string {
 	case g.code == reason.NoFreeSlice && len(g.owners) == 0:
 		return fmt.Sprintf("%s %s taken by the gang itself", n, are(g.n))
 	case g.code == reason.NoFreeSlice:
-		return fmt.Sprintf("%s %s held by %s", n, are(g.n), list(g.owners))
+		return fmt.Sprintf("%s %s held by %s", n, are(g.n), listed(g.owners, g.others))
 	case g.code == reason.HostsBusy:
 		return fmt.Sprintf("%s %s no room: %s", n, has, shortsText(g.first.shorts))
 	case g.code == reason.DeviceTainted:
@@ -202,11 +212,7 @@ func (b *blocked) evidence() []reason.Evidence {
 		}
 		return out
 	case len(b.owners) > 0:
-		var out []reason.Evidence
-		for _, o := range b.owners {
-			out = append(out, reason.Evidence{Kind: reason.KindHolder, Name: o, Code: reason.NoFreeSlice, Detail: "holds " + b.device.Short() + " or a part of it"})
-		}
-		return out
+		return holding(nil, b.device, b.owners)
 	default:
 		return b.notes
 	}
@@ -276,11 +282,16 @@ func needsText(s *ledger.Shortage) string {
 }
 
 // list joins names and keeps long lists short.
-func list(names []string) string {
-	if len(names) <= maxNames {
-		return strings.Join(names, ", ")
+func list(names []string) string { return listed(names, 0) }
+
+// listed is list of names with others behind them, who are known by number only.
+func listed(names []string, others int) string {
+	more := others + max(len(names)-maxNames, 0)
+	text := strings.Join(names[:min(len(names), maxNames)], ", ")
+	if more > 0 {
+		text += " and " + strconv.Itoa(more) + " more"
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+	return text
 }
 
 // withheld is the refusal of a class whose fitting devices are, or may be, all in pools with a problem.

@@ -66,18 +66,32 @@ func ineligible(d *inventory.Device, p *plan) bool {
 }
 
 // hold adds devices to the group.
-func (g *grouped) hold(h heldBy) {
+func (g *grouped) hold(h heldBy, alone bool) {
 	g.n += len(h.devices)
-	h.ledger.EachHolder(h.pool, h.devices, func(owner string) { g.owners = append(g.owners, owner) })
+	h.ledger.EachHolder(h.pool, h.devices, func(owner string) {
+		if alone && len(g.owners) == maxNames {
+			g.others++
+		} else {
+			g.owners = append(g.owners, owner)
+		}
+	})
 	pool := h.ledger.Inventory().Pools()[h.pool]
 	for _, at := range h.devices {
 		if len(g.evidence) >= maxEvidence {
 			return
 		}
 		d := pool.Devices[at]
-		b := blocked{device: d, code: reason.NoFreeSlice, owners: h.ledger.Holders(d)}
-		g.evidence = append(g.evidence, b.evidence()...)
+		g.evidence = holding(g.evidence, d, h.ledger.Holders(d))
 	}
+}
+
+// holding adds that each of the owners holds a device.
+func holding(to []reason.Evidence, d *inventory.Device, owners []string) []reason.Evidence {
+	detail := "holds " + d.Pool.Name + "/" + d.Name + " or a part of it"
+	for _, o := range owners {
+		to = append(to, reason.Evidence{Kind: reason.KindHolder, Name: o, Code: reason.NoFreeSlice, Detail: detail})
+	}
+	return to
 }
 
 // foremost puts the first of the owners, as many as are told, in front and in order, each once.
