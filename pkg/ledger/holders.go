@@ -14,56 +14,61 @@ func (l *Ledger) Holders(d *inventory.Device) []string {
 	if u == nil {
 		return nil
 	}
-	// The same holder stands at most counters of a device: names are compared only once they are distinct.
-	var room [few]*hold
-	holds := distinct{holds: room[:0]}
+	// The same holder stands at most counters of a device: names are put in order only once they are distinct.
+	var owners names
 	if at, known := u.occupied.plan.Position(d); known {
-		holds.add(u.onDevice[at].all())
+		owners.add(u.onDevice[at].all())
 		for _, use := range u.occupied.plan.Uses(at) {
 			if u.lacks(use) {
-				holds.add(u.onCounter[use.Counter].all())
+				owners.add(u.onCounter[use.Counter].all())
 			}
 		}
 	} else {
-		holds.add(u.at(d.Name).all())
+		owners.add(u.at(d.Name).all())
 		for _, c := range d.Charge {
 			i, known := u.pool.CounterIndex(c.CounterSet, c.Counter)
 			if known && inventory.Add(u.pool.Counters[i].Milli, -u.used[i]) < c.Milli {
-				holds.add(u.onCounter[i].all())
+				owners.add(u.onCounter[i].all())
 			}
 		}
 	}
 	if u.unbooked != nil {
-		holds.add(u.blockedBy(d))
+		owners.add(u.blockedBy(d))
 	}
-	return owners(holds.holds)
+	return sorted(owners.list)
 }
 
-// few is up to how many holds are looked through one by one.
+// few is up to how many names are looked through one by one.
 const few = 16
 
-// distinct is a list of holds, each once.
-type distinct struct {
-	holds []*hold
-	seen  map[*hold]struct{} // nil while there are few
+// names of owners, each once.
+type names struct {
+	list []string
+	seen map[string]struct{} // nil while there are few
 }
 
-func (d *distinct) add(more []*hold) {
-	for _, h := range more {
-		if d.seen == nil && len(d.holds) == few {
-			d.seen = make(map[*hold]struct{}, 2*few)
-			for _, h := range d.holds {
-				d.seen[h] = struct{}{}
+func (n *names) add(holds []*hold) {
+	for _, h := range holds {
+		if n.seen == nil && len(n.list) == few {
+			n.seen = make(map[string]struct{}, 2*few)
+			for _, name := range n.list {
+				n.seen[name] = struct{}{}
 			}
 		}
-		if d.seen == nil {
-			if !slices.Contains(d.holds, h) {
-				d.holds = append(d.holds, h)
+		if n.seen == nil {
+			if slices.Contains(n.list, h.Owner) {
+				continue
 			}
-		} else if _, seen := d.seen[h]; !seen {
-			d.seen[h] = struct{}{}
-			d.holds = append(d.holds, h)
+		} else {
+			if _, seen := n.seen[h.Owner]; seen {
+				continue
+			}
+			n.seen[h.Owner] = struct{}{}
 		}
+		if n.list == nil {
+			n.list = make([]string, 0, 4)
+		}
+		n.list = append(n.list, h.Owner)
 	}
 }
 

@@ -63,7 +63,11 @@ func tooFew(it *item, needed int, left *options, out []*blocked, held []heldBy) 
 		var texts []string
 		for i, g := range groups {
 			texts = append(texts, g.text(total, i == 0))
-			r.Evidence = append(r.Evidence, g.evidence...)
+			if i == 0 {
+				r.Evidence = g.evidence
+			} else if len(r.Evidence) < maxEvidence {
+				r.Evidence = append(r.Evidence, g.evidence...)
+			}
 		}
 		r.Evidence = r.Evidence[:min(len(r.Evidence), maxEvidence)]
 		r.Message = clamp(head(it, needed, free) + ": " + strings.Join(texts, "; "))
@@ -149,7 +153,7 @@ func group(out []*blocked, held []heldBy, withheld []*inventory.Pool) []*grouped
 		}
 	}
 	for _, p := range withheld {
-		groups = append(groups, &grouped{code: p.Problem.Code, pool: p, n: 1, evidence: p.Problem.Evidence})
+		groups = append(groups, &grouped{code: p.Problem.Code, pool: p, n: 1, evidence: slices.Clone(p.Problem.Evidence)})
 	}
 	slices.SortStableFunc(groups, func(a, b *grouped) int { return cmp.Compare(hope(a.code), hope(b.code)) })
 	return groups

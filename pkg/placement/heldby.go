@@ -52,6 +52,9 @@ func (s *search) heldOf(p *plan, m *inventory.Members, devices []*inventory.Devi
 		if off[at] || short[at] == 0 || pool.Devices[at] != d || d.Shared || ineligible(d, p) {
 			continue
 		}
+		if out.devices == nil {
+			out.devices = make([]int32, 0, len(m.Devices)-i)
+		}
 		skip[i] = true
 		out.devices = append(out.devices, at)
 	}
@@ -69,13 +72,17 @@ func ineligible(d *inventory.Device, p *plan) bool {
 func (g *grouped) hold(h heldBy, alone bool) {
 	g.n += len(h.devices)
 	h.ledger.EachHolder(h.pool, h.devices, func(owner string) {
-		if alone && len(g.owners) == maxNames {
+		switch {
+		case alone && len(g.owners) == maxNames:
 			g.others++
-		} else {
+		case g.owners == nil:
+			g.owners = append(make([]string, 0, maxNames), owner)
+		default:
 			g.owners = append(g.owners, owner)
 		}
 	})
 	pool := h.ledger.Inventory().Pools()[h.pool]
+	g.evidence = slices.Grow(g.evidence, max(0, maxEvidence+maxNames-len(g.evidence)))
 	for _, at := range h.devices {
 		if len(g.evidence) >= maxEvidence {
 			return

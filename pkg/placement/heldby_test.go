@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,7 +18,7 @@ import (
 
 // Who holds devices is asked of all together; each asked by itself says the same.
 func TestHeldTogetherAsEachByItself(t *testing.T) {
-	together, alone := 0, 0
+	together, alone, onePool, twoPools := 0, 0, 0, 0
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		site := worlds.Random(rng, "p", 2+rng.IntN(7), 3+rng.IntN(12))
@@ -29,7 +30,7 @@ func TestHeldTogetherAsEachByItself(t *testing.T) {
 		}
 		inv := site.Inventory()
 		l := ledger.New(inv)
-		for i := range 2 + rng.IntN(8) {
+		for i := range 2 + rng.IntN(8)*(1+rng.IntN(2)) {
 			p := inv.Pools()[rng.IntN(len(inv.Pools()))]
 			h := ledger.Holding{Owner: fmt.Sprint("x/o", rng.IntN(12)), Pool: p.ID, Device: p.Devices[rng.IntN(len(p.Devices))].Name}
 			switch rng.IntN(6) {
@@ -74,12 +75,18 @@ func TestHeldTogetherAsEachByItself(t *testing.T) {
 			alone += len(out)
 			needed := len(it.devices) + 1
 			got, want := tooFew(it, needed, o, out, held), tooFew(it, needed, o, each, nil)
+			switch more := strings.Contains(got.Message, " more"); {
+			case more && len(held) == 1:
+				onePool++
+			case more && len(held) > 1:
+				twoPools++
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d, %s: (-each by itself +together)\n%s", seed, c.Name, diff)
 			}
 		}
 	}
-	if together < 500 || alone < 500 {
-		t.Errorf("too little variety: %d together, %d alone", together, alone)
+	if together < 500 || alone < 500 || onePool < 50 || twoPools < 50 {
+		t.Errorf("too little variety: %d together, %d alone; more holders than are told in one pool %d times, in two %d times", together, alone, onePool, twoPools)
 	}
 }
