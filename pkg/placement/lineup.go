@@ -15,6 +15,13 @@ type lineup struct {
 	ranks   []*ranking
 	// leaf of a pool, or -1.
 	leaf []int32
+	// worth is that of each domain, where pools are tied to one: whoever takes a candidate also lowers the worth of its domain.
+	// domain is the leaf's, or negative, and in are the leaves of each. Otherwise all three are nil.
+	worth  []int64
+	domain []int32
+	in     [][]int32
+	// scattered is true when devices of one leaf are of several domains, so that no order of the ranking is theirs.
+	scattered bool
 	// seen are the fingerprints that the rankings are of. Invariant: seen of a pool == its ranking.taken.
 	seen *ledger.Seen
 	// loss of the candidate that each leaf offers, noLoss for none. It is the first of its ranking between calls.
@@ -31,9 +38,10 @@ const noLoss = math.MaxInt64
 // lineup of an item, each ranking up to date.
 func (s *Scored) lineup(it *item, w World) *lineup {
 	key := rankKey{it.class.Name, it.span}
+	worth := s.worths(w)
 	l := s.lineups[key]
 	if l == nil {
-		l = s.newLineup(it, w)
+		l = s.newLineup(it, w, worth)
 		s.lineups[key] = l
 	}
 	w.Ledger.Changed(l.seen, func(pool int) {
@@ -45,7 +53,7 @@ func (s *Scored) lineup(it *item, w World) *lineup {
 	return l
 }
 
-func (s *Scored) newLineup(it *item, w World) *lineup {
+func (s *Scored) newLineup(it *item, w World, worth []int64) *lineup {
 	l := &lineup{seen: ledger.NewSeen(len(s.shelves)), leaf: make([]int32, len(s.shelves))}
 	for pool := range l.leaf {
 		l.leaf[pool] = -1
@@ -57,6 +65,9 @@ func (s *Scored) newLineup(it *item, w World) *lineup {
 			l.leaf[m.Pool] = int32(len(l.ranks))
 			l.members, l.ranks = append(l.members, m), append(l.ranks, list[i])
 		}
+	}
+	if it.class.Tied(it.span) && len(worth) > 0 {
+		l.tie(w, worth)
 	}
 	n := len(l.ranks)
 	l.loss, l.ahead, l.best = make([]int64, n), make([]int, n), make([]int32, 2*n)
@@ -82,10 +93,41 @@ func (l *lineup) enter(leaf int32) {
 func (l *lineup) offer(leaf int32, at int) {
 	l.ahead[leaf], l.loss[leaf] = at, noLoss
 	if c, ok := l.ranks[leaf].at(at); ok {
-		l.loss[leaf] = c.loss
+		l.loss[leaf] = l.costs(leaf, c)
 	}
 	for i := (len(l.ranks) + int(leaf)) / 2; i > 0; i /= 2 {
 		l.best[i] = l.winner(l.best[2*i], l.best[2*i+1])
+	}
+}
+
+// tie finds the domain of every leaf.
+func (l *lineup) tie(w World, worth []int64) {
+	l.worth, l.in = worth, make([][]int32, len(worth))
+	for leaf, m := range l.members {
+		domain, same := w.Inventory.State(m.Pool).Common()
+		l.scattered = l.scattered || !same
+		l.domain = append(l.domain, domain)
+		if same && domain >= 0 {
+			l.in[domain] = append(l.in[domain], int32(leaf))
+		}
+	}
+}
+
+// costs is what taking a leaf's candidate costs, with what entering its domain does.
+func (l *lineup) costs(leaf int32, c candidate) int64 {
+	if l.worth == nil || l.domain[leaf] < 0 {
+		return c.loss
+	}
+	return min(inventory.Add(c.loss, l.worth[l.domain[leaf]]), noLoss-1)
+}
+
+// revalue follows a domain whose worth is another now.
+func (l *lineup) revalue(domain int32) {
+	if l.in == nil {
+		return
+	}
+	for _, leaf := range l.in[domain] {
+		l.offer(leaf, 0)
 	}
 }
 
@@ -106,6 +148,7 @@ func (s *Scored) first(l *lineup, it *item, set *gang.PodSet, w World, best []su
 		if !ok {
 			break
 		}
+		c.loss = l.costs(leaf, c)
 		if pool := l.members[leaf].Pool; s.suits(pool, c.device, it.req, set, w) {
 			best[n] = suitor{c, pool}
 			n++

@@ -36,8 +36,8 @@ func (s *Scored) one(p *plan, w World) (Decision, bool) {
 
 // cheapest fills best with the cheapest devices that suit the pods and returns how many there are.
 func (s *Scored) cheapest(it *item, set *gang.PodSet, w World, best []suitor) int {
-	if !it.class.Tied(it.span) || len(s.realms) == 0 {
-		return s.first(s.lineup(it, w), it, set, w, best)
+	if l := s.lineup(it, w); !l.scattered {
+		return s.first(l, it, set, w, best)
 	}
 	n := 0
 	list, worth := s.rankings(it, w), s.worths(w)

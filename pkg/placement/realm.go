@@ -2,6 +2,7 @@ package placement
 
 import (
 	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/ledger"
 )
 
 // realm is what Scored keeps of one interconnect domain from decision to decision. Like a shelf it follows from the inventory,
@@ -14,9 +15,8 @@ type realm struct {
 	// hosts is how many there are.
 	hosts int
 
-	fresh bool
-	taken uint64
-	worth int64
+	// stale is true when something else may be taken of it than when its worth was found.
+	stale bool
 }
 
 type realmPool struct {
@@ -92,27 +92,61 @@ func (r *realm) enter(inv *inventory.Inventory, d *inventory.DomainMembers) {
 	r.hosts = len(number)
 }
 
+// appraisal is the worth of every domain, kept up with what is taken.
+type appraisal struct {
+	worth []int64
+	// seen are the fingerprints of pools that the worths are of; of lists the domains of each pool.
+	seen *ledger.Seen
+	of   [][]int32
+	// stale are the realms that are.
+	stale []int32
+}
+
+func newAppraisal(realms []realm, pools int) *appraisal {
+	a := &appraisal{worth: make([]int64, len(realms)), seen: ledger.NewSeen(pools), of: make([][]int32, pools)}
+	for i := range realms {
+		realms[i].stale = true
+		a.stale = append(a.stale, int32(i))
+		for _, m := range realms[i].members {
+			a.of[m.pool] = append(a.of[m.pool], int32(i))
+		}
+	}
+	return a
+}
+
 // worths brings the worth of every domain up to date: the hosts on which a free device stands × demand, halved for every
 // distinct holder in the domain. It is what the domain can still serve as a whole, and by half of it whoever enters the
-// domain lowers it.
+// domain lowers it. Only domains of pools of which something else is taken are looked at.
 func (s *Scored) worths(w World) []int64 {
-	if len(s.worth) < len(s.realms) {
-		s.worth = make([]int64, len(s.realms))
+	if len(s.realms) == 0 {
+		return nil
 	}
-	for i := range s.realms {
-		r := &s.realms[i]
-		var taken uint64
-		for p := range r.members {
-			// Position by position, so that two pools cannot change places unnoticed.
-			taken = taken*31 + w.Ledger.Fingerprint(r.members[p].pool)
-		}
-		if !r.fresh || r.taken != taken {
-			r.fresh, r.taken = true, taken
-			r.worth = s.appraise(r, w)
-		}
-		s.worth[i] = r.worth
+	a := s.appraised
+	if a == nil {
+		a = newAppraisal(s.realms, len(s.shelves))
+		s.appraised = a
 	}
-	return s.worth
+	w.Ledger.Changed(a.seen, func(pool int) {
+		a.seen.See(pool, w.Ledger.Fingerprint(pool))
+		for _, domain := range a.of[pool] {
+			if !s.realms[domain].stale {
+				s.realms[domain].stale = true
+				a.stale = append(a.stale, domain)
+			}
+		}
+	})
+	for _, domain := range a.stale {
+		r := &s.realms[domain]
+		r.stale = false
+		if worth := s.appraise(r, w); worth != a.worth[domain] {
+			a.worth[domain] = worth
+			for _, l := range s.lineups {
+				l.revalue(domain)
+			}
+		}
+	}
+	a.stale = a.stale[:0]
+	return a.worth
 }
 
 func (s *Scored) appraise(r *realm, w World) int64 {

@@ -41,9 +41,9 @@ type Scored struct {
 	// whole: the neighbours of all devices of the class are known.
 	whole map[*inventory.Class]bool
 
-	// realms by position in the inventory's Domains, and the worth of each as of this call.
-	realms []realm
-	worth  []int64
+	// realms by position in the inventory's Domains, and the worth of each; nil until it is asked for.
+	realms    []realm
+	appraised *appraisal
 	// holders, seen and round are scratch of appraise.
 	holders map[string]struct{}
 	seen    []uint32
@@ -117,7 +117,7 @@ func (s *Scored) prepare(w World) {
 		}
 	}
 	s.kept = kept
-	s.realms, s.worth = newRealms(w.Inventory, s.classes, w.Demand), nil
+	s.realms, s.appraised = newRealms(w.Inventory, s.classes, w.Demand), nil
 }
 
 // shelf of the pool at a position. Pools of which no device is asked for never need theirs.
