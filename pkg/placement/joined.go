@@ -14,12 +14,11 @@ import (
 // In every domain the choice is that of several; of the domains the one counts in which devices and entry cost least. Domains
 // are tried in the order of the least that they can cost, so most are never looked into.
 func (s *Scored) joined(p *plan, w World) (Decision, bool) {
-	worth := s.worths(w)
 	best, in, proved := choice{cost: math.MaxInt64}, int32(everywhere), true
-	for _, r := range s.roomy(p, w, worth) {
+	s.eachRoomy(p, w, func(r roomy, worth int64) bool {
 		// Of equal costs the first domain in order stays, whatever it was promised to cost.
 		if r.least > best.cost || r.least == best.cost && r.domain > in {
-			continue
+			return false // And so it is for all that come later.
 		}
 		c := s.choose(p, w, false, r.domain)
 		exact := c.exact
@@ -32,13 +31,14 @@ func (s *Scored) joined(p *plan, w World) (Decision, bool) {
 		}
 		proved = proved && exact
 		if c.devices == nil {
-			continue
+			return true
 		}
-		c.cost = inventory.Add(c.cost, worth[r.domain])
+		c.cost = inventory.Add(c.cost, worth)
 		if c.cost < best.cost || c.cost == best.cost && r.domain < in {
 			best, in = c, r.domain
 		}
-	}
+		return true
+	})
 	if best.devices == nil {
 		return Decision{}, false
 	}
@@ -53,7 +53,35 @@ type roomy struct {
 	least  int64
 }
 
-// roomy lists them, those that promise to cost least first.
+// eachRoomy calls each for all of them, those that promise to cost least first and of equal ones in order, until it is false.
+func (s *Scored) eachRoomy(p *plan, w World, each func(r roomy, worth int64) bool) {
+	l := s.lineup(p.items[0], w)
+	if l.tied == nil || l.tied.scattered {
+		worth := s.worths(w)
+		for _, r := range s.roomy(p, w, worth) {
+			if !each(r, worth[r.domain]) {
+				return
+			}
+		}
+		return
+	}
+	t := l.tied
+	cup, lightest := t.roomy(p.blocks), t.lightest()
+	var met []int32
+	for {
+		domain, worth := cup.first()
+		if worth == none || !each(roomy{domain, inventory.Add(worth, int64(p.blocks)*lightest)}, worth) {
+			break
+		}
+		met = append(met, domain)
+		cup.set(domain, none)
+	}
+	for _, domain := range met {
+		t.enroll(cup, p.blocks, domain)
+	}
+}
+
+// roomy lists them where devices of one pool are of several domains.
 func (s *Scored) roomy(p *plan, w World, worth []int64) []roomy {
 	it := p.items[0]
 	free, lightest := make([]int, len(worth)), int64(math.MaxInt64)

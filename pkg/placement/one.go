@@ -36,7 +36,7 @@ func (s *Scored) one(p *plan, w World) (Decision, bool) {
 
 // cheapest fills best with the cheapest devices that suit the pods and returns how many there are.
 func (s *Scored) cheapest(it *item, set *gang.PodSet, w World, best []suitor) int {
-	if l := s.lineup(it, w); !l.scattered {
+	if l := s.lineup(it, w); !l.scattered() {
 		return s.first(l, it, set, w, best)
 	}
 	n := 0

@@ -168,7 +168,7 @@ func (s *Scored) refresh(r *ranking, m *inventory.Members, w World) {
 	occ := w.Ledger.Occupied(m.Pool)
 	s.shelves[m.Pool].rank(r, m.Devices, &occ)
 	if r.lineup != nil {
-		r.lineup.enter(r.leaf)
+		s.enter(r.lineup, r.leaf, w)
 	}
 }
 

@@ -80,10 +80,14 @@ type choice struct {
 	exact bool
 }
 
-// choose finds the cheapest devices in one domain or everywhere, pool by pool, and then how many of each pool.
+// choose finds the cheapest devices in one domain or everywhere, pool by pool, and then how many of each pool. For one domain
+// all rankings must be up to date, so that not all pools need to be gone through for each of many.
 func (s *Scored) choose(p *plan, w World, onlySuiting bool, domain int32) choice {
 	it, picks := p.items[0], newPicks(severalBudget)
-	list := s.rankings(it, w)
+	list := s.ranks(it.class, w)
+	if domain == everywhere {
+		list = s.rankings(it, w)
+	}
 	lots := s.lots(it, w, list, domain)
 	free := 0
 	for _, g := range lots {
