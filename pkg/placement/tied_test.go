@@ -67,3 +67,40 @@ func TestRoomyAsFoundByLookingAtAll(t *testing.T) {
 		t.Errorf("too little variety: %d domains with room", met)
 	}
 }
+
+// One pool of many domains was touched: one domain is appraised and one pool ranked again.
+func TestManyDomainsCostAsOne(t *testing.T) {
+	inv := worlds.GPURacks(300, 4, 1).Inventory()
+	l := ledger.New(inv)
+	other := l.Clone()
+	touched := inv.Pools()[411]
+	other.Take(ledger.Holding{Owner: "x/a", Pool: touched.ID, Device: touched.Devices[0].Name})
+	s := NewScored(0)
+	both := []World{{Inventory: inv, Ledger: l}, {Inventory: inv, Ledger: other}}
+	s.prepare(both[0])
+	class := inv.Class("gpu")
+	it := &item{class: class, span: 1, req: &gang.Request{Class: class.Name, Count: 1}}
+	s.lineup(it, both[0])
+	const unknown = -7
+	for i := range s.appraised.worth {
+		s.appraised.worth[i] = unknown
+	}
+	for _, r := range s.rank[class] {
+		r.all = append(r.all[:0], candidate{loss: unknown})
+	}
+	s.lineup(it, both[1])
+	appraised, ranked := 0, 0
+	for _, worth := range s.appraised.worth {
+		if worth != unknown {
+			appraised++
+		}
+	}
+	for _, r := range s.rank[class] {
+		if len(r.all) == 0 || r.all[0].loss != unknown {
+			ranked++
+		}
+	}
+	if appraised != 1 || ranked != 1 {
+		t.Errorf("%d domains were appraised and %d pools ranked again", appraised, ranked)
+	}
+}
