@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -111,7 +110,8 @@ type grouped struct {
 	ineligible bool
 	n          int
 	first      *blocked
-	// owners are distinct, the first of them in order; others is how many more there are, who are not told.
+	// owners are distinct, the first of them in order; others is how many more there are, of whom nobody asks the names.
+	// inOrder is true when they came so.
 	owners   []string
 	others   int
 	inOrder  bool
@@ -142,10 +142,8 @@ func group(out []*blocked, held []heldBy, withheld []*inventory.Pool) []*grouped
 	for _, h := range held {
 		g := of(&blocked{code: reason.NoFreeSlice})
 		// The holders of one pool come in order and once each, so that nothing is left to do for them.
-		alone := len(held) == 1 && len(g.owners) == 0
-		if g.hold(h, alone); alone {
-			g.inOrder = true
-		}
+		g.inOrder = len(held) == 1 && len(g.owners) == 0
+		g.hold(h)
 	}
 	for _, g := range groups {
 		if !g.inOrder {
@@ -283,19 +281,6 @@ func shortText(s *ledger.Shortage) string {
 
 func needsText(s *ledger.Shortage) string {
 	return "needs " + amount(s.Resource, s.Needs) + " " + s.Resource + ", has " + amount(s.Resource, s.Has)
-}
-
-// list joins names and keeps long lists short.
-func list(names []string) string { return listed(names, 0) }
-
-// listed is list of names with others behind them, who are known by number only.
-func listed(names []string, others int) string {
-	more := others + max(len(names)-maxNames, 0)
-	text := strings.Join(names[:min(len(names), maxNames)], ", ")
-	if more > 0 {
-		text += " and " + strconv.Itoa(more) + " more"
-	}
-	return text
 }
 
 // withheld is the refusal of a class whose fitting devices are, or may be, all in pools with a problem.

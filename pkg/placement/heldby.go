@@ -68,12 +68,12 @@ func ineligible(d *inventory.Device, p *plan) bool {
 	return slices.ContainsFunc(d.Hosts, func(h string) bool { _, out := p.set.Ineligible[h]; return out })
 }
 
-// hold adds devices to the group.
-func (g *grouped) hold(h heldBy, alone bool) {
+// hold adds devices to the group, and who holds them: where they come in order, of those behind the first only their number.
+func (g *grouped) hold(h heldBy) {
 	g.n += len(h.devices)
 	h.ledger.EachHolder(h.pool, h.devices, func(owner string) {
 		switch {
-		case alone && len(g.owners) == maxNames:
+		case g.inOrder && len(g.owners) == maxNames:
 			g.others++
 		case g.owners == nil:
 			g.owners = append(make([]string, 0, maxNames), owner)
