@@ -62,7 +62,8 @@ func (c *Compiler) compile(inv *inventory.Inventory, f *Compiled) *reason.Refusa
 	return nil
 }
 
-// classProblem is why a class cannot be counted at all. A class whose hardware is out of order counts as nothing instead.
+// classProblem is why a class cannot be counted at all. A class whose hardware is out of order, or gone, counts as nothing
+// instead: a driver takes back the devices that a broken part is in, and the last host of a class may leave.
 func classProblem(class *inventory.Class) *reason.Refusal {
 	unknown := func(format string) *reason.Refusal {
 		return &reason.Refusal{Code: reason.ShapeUnknown, Message: fmt.Sprintf(format, class.Name)}
@@ -72,10 +73,6 @@ func classProblem(class *inventory.Class) *reason.Refusal {
 		return unknown("there is no DeviceClass %s")
 	case inventory.ClassBroken:
 		return &reason.Refusal{Code: reason.ShapeUnknown, Message: fmt.Sprintf("the selectors of DeviceClass %s cannot be evaluated: %s", class.Name, class.Problem)}
-	case inventory.ClassEmpty:
-		if len(class.Withheld) == 0 {
-			return unknown("DeviceClass %s selects no device")
-		}
 	case inventory.ClassUnmanaged:
 		return unknown("DeviceClass %s selects devices, but none of an AcceleratorPool")
 	}
