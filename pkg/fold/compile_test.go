@@ -24,6 +24,12 @@ func tpus(name string, in func(inventory.PoolID) bool, classes ...string) fold.F
 	return fold.Fold{Name: name, Classes: classes, In: in, Flavor: name, Resource: "berth.dev/shares", Writes: []string{"Cohort research"}}
 }
 
+// stands is a fold that has promised something.
+func stands(f fold.Fold) fold.Fold {
+	f.Stands = true
+	return f
+}
+
 // singles is a pool of hosts with four GPUs each, offered one by one, by two, and as a rack of all hosts.
 func singles(pool string, hosts int) *worlds.Site {
 	site := &worlds.Site{Classes: map[string][]inventory.DeviceName{}}
@@ -123,6 +129,11 @@ func TestCompile(t *testing.T) {
 		"a fold that makes no sense has no hosts": {
 			singles("p", 1), []fold.Fold{tpus("old", everywhere, "gpu", "rack"), tpus("new", everywhere, "gpu")},
 			[]string{"FoldUnitMismatch: on host p-h0 fit 4 devices of DeviceClass gpu or 1 of DeviceClass rack: their shares are not the same amount of hardware", "4"},
+		},
+		"a fold that made sense keeps its hosts": {
+			singles("p", 1), []fold.Fold{stands(tpus("old", everywhere, "gpu", "none")), tpus("new", everywhere, "gpu")},
+			[]string{"ShapeUnknown: there is no DeviceClass none",
+				"FoldOverlap: CapacityFold old counts host p-h0 already: put the classes into one fold, or select pools or classes that share no host"},
 		},
 		"one quota for two folds": {
 			worlds.Times(2, worlds.KEP8x8), []fold.Fold{
