@@ -23,11 +23,11 @@ type stay struct {
 }
 
 // stays is what a target still holds of a fold's quota; false when it holds none, or the fold never wrote any.
-func stays(s *snapshot.Snapshot, was berth.FoldTargetStatus, flavor, resource string) (stay, bool) {
+func stays(s *snapshot.Snapshot, f *berth.CapacityFold, was berth.FoldTargetStatus, flavor, resource string) (stay, bool) {
 	wanted := berth.FoldTarget{Kind: was.Kind, Name: was.Name}
 	of := folded{object: &berth.CapacityFold{}, compiled: fold.Compiled{Fold: fold.Fold{Flavor: flavor, Resource: resource}}}
 	seen := of.seen(target{FoldTarget: wanted, found: cached(s, wanted)})
-	if !seen.HasEntry || was.State == berth.TargetNotReady && was.Quota == 0 {
+	if !seen.HasEntry || was.State == berth.TargetNotReady && was.Quota == 0 && f.Status.Shares == 0 {
 		return stay{}, false
 	}
 	return stay{objectOf(s, wanted), fmt.Sprintf("%s %s of flavor %s", milli(seen.Milli), resource, flavor)}, true
@@ -37,7 +37,7 @@ func stays(s *snapshot.Snapshot, was berth.FoldTargetStatus, flavor, resource st
 // say so.
 func (r *reconciler) leave(ctx context.Context, f *berth.CapacityFold, v *view) error {
 	for _, s := range f.Status.Targets {
-		if left, holds := stays(v.snapshot, s, f.Spec.Flavor, cmp.Or(f.Spec.Resource, adaptkueue.DefaultFoldResource)); holds {
+		if left, holds := stays(v.snapshot, f, s, f.Spec.Flavor, cmp.Or(f.Spec.Resource, adaptkueue.DefaultFoldResource)); holds {
 			r.Recorder.Eventf(left.target, f, corev1.EventTypeNormal, eventStays, "Folding",
 				"CapacityFold %s is deleted: %s stay, and follow nothing any more", f.Name, left.number)
 		}
@@ -66,7 +66,7 @@ func leftBehind(s *snapshot.Snapshot, f *folded) []stay {
 		if same && named {
 			continue
 		}
-		if left, holds := stays(s, was, flavor, resource); holds {
+		if left, holds := stays(s, f.object, was, flavor, resource); holds {
 			out = append(out, left)
 		}
 	}

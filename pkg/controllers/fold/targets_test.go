@@ -393,8 +393,12 @@ func TestLeavesBehind(t *testing.T) {
 	behind()
 	change(func(f *berth.CapacityFold) { f.Spec.Flavor = "tpu-v6" })
 	behind("a"+says, "c"+says)
-	change(func(f *berth.CapacityFold) { f.Spec.Flavor = "tpu-v5e" })
-	l.events = nil
+	change(func(f *berth.CapacityFold) { f.Spec.DeviceClasses = append(f.Spec.DeviceClasses, "unknown") })
+	behind()
+	change(func(f *berth.CapacityFold) {
+		f.Spec.Flavor, f.Spec.DeviceClasses = "tpu-v5e", newFold().Spec.DeviceClasses
+	})
+	behind("c" + strings.ReplaceAll(says, "v5e", "v6"))
 	l.restart()
 	change(into(queueA))
 	behind("c" + says)
