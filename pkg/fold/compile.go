@@ -30,6 +30,8 @@ func (c *Compiler) Compile(inv *inventory.Inventory, folds []Fold) []Compiled {
 		compiled := Compiled{Fold: f, Hosts: map[string]struct{}{}, Counted: f.Classes}
 		if compiled.Problem = c.compile(inv, &compiled); compiled.Problem == nil {
 			compiled.Problem = owners.claim(&compiled)
+		} else if f.Stands {
+			owners.keep(&compiled)
 		}
 		out = append(out, compiled)
 	}
@@ -37,17 +39,17 @@ func (c *Compiler) Compile(inv *inventory.Inventory, folds []Fold) []Compiled {
 }
 
 func (c *Compiler) compile(inv *inventory.Inventory, f *Compiled) *reason.Refusal {
-	for _, name := range f.Classes {
-		if p := classProblem(inv.Class(name)); p != nil {
-			return p
-		}
-	}
 	for pool, devices := range capacity.Members(inv, f.In, f.Classes...) {
 		p := inv.Pools()[pool]
 		for _, d := range devices {
 			for _, h := range p.Devices[d].Hosts {
 				f.Hosts[h] = struct{}{}
 			}
+		}
+	}
+	for _, name := range f.Classes {
+		if p := classProblem(inv.Class(name)); p != nil {
+			return p
 		}
 	}
 	if p := c.unitOf(inv, &f.Fold); p != nil {
@@ -62,7 +64,8 @@ func (c *Compiler) compile(inv *inventory.Inventory, f *Compiled) *reason.Refusa
 	return nil
 }
 
-// classProblem is why a class cannot be counted at all. A class whose hardware is out of order counts as nothing instead.
+// classProblem is why a class cannot be counted at all. A class whose hardware is out of order, or gone, counts as nothing
+// instead: a driver takes back the devices that a broken part is in, and the last host of a class may leave.
 func classProblem(class *inventory.Class) *reason.Refusal {
 	unknown := func(format string) *reason.Refusal {
 		return &reason.Refusal{Code: reason.ShapeUnknown, Message: fmt.Sprintf(format, class.Name)}
@@ -72,10 +75,6 @@ func classProblem(class *inventory.Class) *reason.Refusal {
 		return unknown("there is no DeviceClass %s")
 	case inventory.ClassBroken:
 		return &reason.Refusal{Code: reason.ShapeUnknown, Message: fmt.Sprintf("the selectors of DeviceClass %s cannot be evaluated: %s", class.Name, class.Problem)}
-	case inventory.ClassEmpty:
-		if len(class.Withheld) == 0 {
-			return unknown("DeviceClass %s selects no device")
-		}
 	case inventory.ClassUnmanaged:
 		return unknown("DeviceClass %s selects devices, but none of an AcceleratorPool")
 	}
@@ -122,6 +121,18 @@ func (o *owners) claim(f *Compiled) *reason.Refusal {
 		o.quotas[quota{object, f.Flavor, f.Resource}] = f.Name
 	}
 	return nil
+}
+
+// keep gives a fold that makes no sense what is nobody's: its last numbers stand, and a younger fold that took its hosts would
+// promise them again.
+func (o *owners) keep(f *Compiled) {
+	for h := range f.Hosts {
+		o.hosts[h] = cmp.Or(o.hosts[h], f.Name)
+	}
+	for _, object := range f.Writes {
+		q := quota{object, f.Flavor, f.Resource}
+		o.quotas[q] = cmp.Or(o.quotas[q], f.Name)
+	}
 }
 
 // smallest is the class whose largest device stands on the fewest hosts.

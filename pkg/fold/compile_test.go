@@ -24,6 +24,12 @@ func tpus(name string, in func(inventory.PoolID) bool, classes ...string) fold.F
 	return fold.Fold{Name: name, Classes: classes, In: in, Flavor: name, Resource: "berth.dev/shares", Writes: []string{"Cohort research"}}
 }
 
+// stands is a fold that has promised something.
+func stands(f fold.Fold) fold.Fold {
+	f.Stands = true
+	return f
+}
+
 // singles is a pool of hosts with four GPUs each, offered one by one, by two, and as a rack of all hosts.
 func singles(pool string, hosts int) *worlds.Site {
 	site := &worlds.Site{Classes: map[string][]inventory.DeviceName{}}
@@ -124,6 +130,11 @@ func TestCompile(t *testing.T) {
 			singles("p", 1), []fold.Fold{tpus("old", everywhere, "gpu", "rack"), tpus("new", everywhere, "gpu")},
 			[]string{"FoldUnitMismatch: on host p-h0 fit 4 devices of DeviceClass gpu or 1 of DeviceClass rack: their shares are not the same amount of hardware", "4"},
 		},
+		"a fold that made sense keeps its hosts": {
+			singles("p", 1), []fold.Fold{stands(tpus("old", everywhere, "gpu", "none")), tpus("new", everywhere, "gpu")},
+			[]string{"ShapeUnknown: there is no DeviceClass none",
+				"FoldOverlap: CapacityFold old counts host p-h0 already: put the classes into one fold, or select pools or classes that share no host"},
+		},
 		"one quota for two folds": {
 			worlds.Times(2, worlds.KEP8x8), []fold.Fold{
 				tpus("f", named("pool-0"), "tpu-4x4"),
@@ -177,7 +188,7 @@ func TestClassesThatCannotBeCounted(t *testing.T) {
 		want  string
 	}{
 		"broken":            {pool(1, whole), inventory.ClassMatch{Problem: "no such key"}, "ShapeUnknown: the selectors of DeviceClass c cannot be evaluated: no such key"},
-		"empty":             {pool(1, whole), inventory.ClassMatch{}, "ShapeUnknown: DeviceClass c selects no device"},
+		"empty":             {pool(1, whole), inventory.ClassMatch{}, ""},
 		"unmanaged":         {pool(1, whole), inventory.ClassMatch{Unmanaged: true}, "ShapeUnknown: DeviceClass c selects devices, but none of an AcceleratorPool"},
 		"incomplete pool":   {pool(2, whole), inventory.ClassMatch{Devices: []inventory.DeviceName{{Pool: id, Name: "d"}}}, ""},
 		"still to come":     {pool(2, whole), inventory.ClassMatch{}, ""},

@@ -15,6 +15,8 @@ type Fold struct {
 	// Flavor and Resource say which quota follows.
 	Flavor, Resource string
 	Live             bool
+	// Stands is true when it has promised something: should it make no sense now, that stays promised, and its hosts its own.
+	Stands bool
 	// Writes names the objects whose quota it writes, each as kind and name.
 	Writes []string
 }

@@ -61,12 +61,17 @@ func (o Observation) Uncharged(live bool) int {
 }
 
 // Losses says what keeps published devices of the fold out of use, each host, device or pool once and in order: hosts first.
+// Classes that nothing is published of come last.
 func (c *Compiled) Losses(inv *inventory.Inventory, l *ledger.Ledger) []reason.Evidence {
-	var pools, devices []reason.Evidence
+	var pools, devices, classes []reason.Evidence
 	hosts := map[string]reason.Evidence{}
 	withheld := map[inventory.PoolID]bool{}
 	for _, name := range c.Classes {
-		for _, p := range inv.Class(name).Withheld {
+		class := inv.Class(name)
+		if class.State == inventory.ClassEmpty && len(class.Withheld) == 0 {
+			classes = append(classes, reason.Evidence{Kind: reason.KindClass, Name: name, Code: reason.ShapeUnknown})
+		}
+		for _, p := range class.Withheld {
 			if c.In(p.ID) && !withheld[p.ID] {
 				withheld[p.ID] = true
 				pools = append(pools, reason.Evidence{Kind: reason.KindPool, Name: p.ID.Name, Code: p.Problem.Code, Detail: p.Problem.Message})
@@ -102,7 +107,7 @@ func (c *Compiled) Losses(inv *inventory.Inventory, l *ledger.Ledger) []reason.E
 		lost = append(lost, e)
 	}
 	slices.SortFunc(lost, func(a, b reason.Evidence) int { return inventory.Natural(a.Name, b.Name) })
-	return append(append(lost, devices...), pools...)
+	return slices.Concat(lost, devices, pools, classes)
 }
 
 func taint(t inventory.Taint) string {

@@ -132,6 +132,34 @@ func TestLossesOfDevicesAndPools(t *testing.T) {
 	}
 }
 
+// A driver takes back the devices that a broken part is in, and the last host of a class leaves: what is gone is lost, and the
+// other classes go on.
+func TestClassesThatAreGone(t *testing.T) {
+	id := inventory.PoolID{Driver: worlds.Driver, Name: "p"}
+	device := inventory.Device{Name: "d", Hosts: []string{"h0"}}
+	inv := inventory.Build(inventory.Input{
+		Hosts: []inventory.Host{{Name: "h0", Hostname: "h0"}},
+		Pools: []*inventory.Pool{inventory.NewPool(id, []inventory.Published{{
+			Name: "s", Pool: id, Generation: 1, SliceCount: 1, Devices: []inventory.PublishedDevice{{Device: device}},
+		}})},
+		Classes: []inventory.ClassMatch{{Name: "c", Devices: []inventory.DeviceName{{Pool: id, Name: "d"}}}, {Name: "gone"}},
+	})
+	l := ledger.New(inv)
+	for _, live := range []bool{false, true} {
+		for want, classes := range [][]string{{"gone"}, {"gone", "c"}} {
+			f := compiled(t, inv, live, classes...)
+			var calculate capacity.Calculator
+			if n, _ := f.Observe(&calculate, inv, l, fold.Gangs{}).Hardware(live); n != want {
+				t.Errorf("live %v: %d shares of classes %v, want %d", live, n, classes, want)
+			}
+			lost := []reason.Evidence{{Kind: reason.KindClass, Name: "gone", Code: reason.ShapeUnknown}}
+			if diff := cmp.Diff(lost, f.Losses(inv, l)); diff != "" {
+				t.Errorf("classes %v: (-want +got)\n%s", classes, diff)
+			}
+		}
+	}
+}
+
 // What Live promises beyond the charge of gangs that have devices can be had: gangs of the smallest class are given devices
 // one after the other, whatever stands already, until what Live says is charged.
 func TestLiveCanBeHad(t *testing.T) {

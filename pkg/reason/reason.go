@@ -122,6 +122,8 @@ const (
 	KindHolder Kind = "holder"
 	// KindPod is a pod, by <namespace>/<name>.
 	KindPod Kind = "pod"
+	// KindClass is a DeviceClass, by its name.
+	KindClass Kind = "class"
 )
 
 // Evidence is one thing that blocks.

@@ -6,7 +6,7 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-// Losses says of each host, device or pool that is lost to a fold why it is: "node-3 is not Ready (HostUnusable)".
+// Losses says of each host, device, pool or class that is lost to a fold why it is: "node-3 is not Ready (HostUnusable)".
 func Losses(losses []reason.Evidence) []string {
 	out := make([]string, 0, len(losses))
 	for _, e := range losses {
@@ -16,6 +16,8 @@ func Losses(losses []reason.Evidence) []string {
 			detail = "is tainted " + detail
 		case e.Kind == reason.KindPool:
 			detail = "cannot be used: " + detail
+		case e.Kind == reason.KindClass:
+			detail = "selects no device"
 		case e.Code == reason.HostMissing:
 			detail = "does not exist"
 		case e.Code == reason.Quarantined:

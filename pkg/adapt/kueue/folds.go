@@ -26,6 +26,7 @@ func Folds(all []*berth.CapacityFold) []fold.Fold {
 		read := fold.Fold{
 			Name: f.Name, Classes: f.Spec.DeviceClasses, In: func(id inventory.PoolID) bool { return f.Spec.PoolSelector.Selects(id.Name) },
 			Flavor: f.Spec.Flavor, Resource: cmp.Or(f.Spec.Resource, DefaultFoldResource), Live: f.Spec.Mode == berth.FoldLive,
+			Stands: stands(f),
 		}
 		for _, t := range f.Spec.Targets {
 			read.Writes = append(read.Writes, string(t.Kind)+" "+t.Name)
@@ -52,13 +53,17 @@ type foldVersion struct {
 	generation int64
 	name       string
 	deleted    bool
+	stands     bool
 }
+
+// stands reports that a fold has promised something, of which its last number stays whatever becomes of it.
+func stands(f *berth.CapacityFold) bool { return f.Status.Shares > 0 }
 
 // Compile checks all folds on the inventory, the oldest first. The result must not be changed.
 func (c *FoldCompiler) Compile(all []*berth.CapacityFold, inv *inventory.Inventory) []fold.Compiled {
 	of := make([]foldVersion, 0, len(all))
 	for _, f := range all {
-		of = append(of, foldVersion{f.UID, f.Generation, f.Name, f.DeletionTimestamp != nil})
+		of = append(of, foldVersion{f.UID, f.Generation, f.Name, f.DeletionTimestamp != nil, stands(f)})
 	}
 	slices.SortFunc(of, func(a, b foldVersion) int { return cmp.Compare(a.name, b.name) })
 	if c.inv == inv && slices.Equal(c.of, of) {

@@ -75,11 +75,13 @@ type CapacityFoldSpec struct {
 	Flavor string `json:"flavor"`
 
 	// resource is what Kueue charges one of for each pod: the name that its deviceClassMappings give the classes, or pods
-	// where Kueue does not charge for claims.
+	// where Kueue does not charge for claims. What pods ask for by amount, such as cpu, is none.
 	// +optional
 	// +kubebuilder:default="berth.dev/shares"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="resource must be the name of a resource, as deviceClassMappings give it, such as berth.dev/shares, or pods"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['cpu', 'memory', 'ephemeral-storage'])",message="resource must be one that each pod is charged one of: the name that deviceClassMappings give the classes, or pods"
 	Resource string `json:"resource,omitempty"`
 
 	// mode: Physical promises all usable hardware. Live promises what is charged to gangs that hold devices and what is

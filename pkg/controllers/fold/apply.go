@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +70,13 @@ func (r *reconciler) apply(ctx context.Context, f *folded, d decision) (time.Dur
 		for _, t := range d.tells {
 			r.Recorder.Eventf(changed, nil, t.kind, t.reason, "Folding", "%s", t.note)
 		}
+		for _, l := range f.left {
+			r.Recorder.Eventf(l.target, changed, corev1.EventTypeNormal, eventStays, "Folding",
+				"CapacityFold %s is changed: %s stay, and do not follow it any more", changed.Name, l.number)
+		}
+	}
+	if f.compiled.Problem == nil {
+		f.wroteFlavor, f.wroteResource = f.compiled.Flavor, f.compiled.Resource
 	}
 	f.settled, f.known, f.looked = d.settled, d.known, f.looked || f.compiled.Problem == nil
 	f.shares, f.waits = int(d.status.Shares), d.waits

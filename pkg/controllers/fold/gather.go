@@ -31,6 +31,8 @@ type folded struct {
 	observed fold.Observation
 	losses   []string
 	targets  []target
+	// left are numbers that it wrote before its spec changed, and will not write any more.
+	left []stay
 	// shares is its number, once that is written down.
 	shares int
 	*kept
@@ -88,6 +90,7 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 			}
 			f.targets = append(f.targets, target{FoldTarget: t, found: found, charged: books.Charged(c, queues)})
 		}
+		f.left = leftBehind(s, &f)
 		if c.Problem == nil {
 			f.observed = c.Observe(&r.calculate, world.Inventory, world.Ledger, books.Gangs(i, under))
 			f.losses = render.Losses(c.Losses(world.Inventory, world.Ledger))

@@ -20,6 +20,8 @@ type kept struct {
 	looked bool
 	// wrote is when the status was written last, and waits since when something of it waits to be written.
 	wrote, waits time.Time
+	// wroteFlavor and wroteResource are those of the numbers that this process wrote; "" before.
+	wroteFlavor, wroteResource string
 	// targets by name.
 	targets map[targetName]*keptTarget
 }

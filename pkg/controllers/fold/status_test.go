@@ -84,12 +84,9 @@ func TestNotReady(t *testing.T) {
 	if err := l.Delete(t.Context(), quad); err != nil {
 		t.Fatal(err)
 	}
-	// Now the second has the hosts.
-	l.wrote("update ClusterQueue, update status CapacityFold, update status CapacityFold")
-	l.holds("ClusterQueue", "b", "4")
-	if s := read(l, "second", &berth.CapacityFold{}).Status.Targets[0]; s.Asserted {
-		t.Errorf("what was there before is taken for a contest: %+v", s)
-	}
+	// What the first has promised stands, so nobody else promises it.
+	l.wrote("update status CapacityFold")
+	l.holds("ClusterQueue", "b", "7")
 	l.holds("ClusterQueue", "a", "4")
 	first := l.fold().Status
 	if got, want := condition(first, berth.FoldReady), "False ShapeUnknown: there is no DeviceClass quad"; got != want {
@@ -108,11 +105,21 @@ func TestNotReady(t *testing.T) {
 	edit(l, "a", &kueue.ClusterQueue{}, quotaTo("9"))
 	l.wrote("")
 	l.create(dratest.ByTopology("quad", driver, "4"))
-	l.wrote("update ClusterQueue, update status CapacityFold, update status CapacityFold")
+	l.wrote("update ClusterQueue, update status CapacityFold")
 	l.holds("ClusterQueue", "a", "4")
-	l.holds("ClusterQueue", "b", "4")
+	l.holds("ClusterQueue", "b", "7")
 	if s := l.fold().Status.Targets[0]; !s.Asserted {
 		t.Errorf("what was typed meanwhile is not noticed: %+v", s)
+	}
+
+	if err := l.Delete(t.Context(), l.fold()); err != nil {
+		t.Fatal(err)
+	}
+	l.looks()
+	l.looks()
+	l.holds("ClusterQueue", "b", "4")
+	if s := read(l, "second", &berth.CapacityFold{}).Status.Targets[0]; s.Asserted {
+		t.Errorf("what was there before is taken for a contest: %+v", s)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -366,6 +367,43 @@ func TestLeaves(t *testing.T) {
 	}
 	l.holds("ClusterQueue", "a", "2")
 	l.wrote("")
+}
+
+// A changed spec leaves numbers behind: they stay as those of a deleted fold do, and their targets say so once.
+func TestLeavesBehind(t *testing.T) {
+	l := newLooker(t, queue("a", "", "99"))
+	l.create(newFold(into(queueA, "Cohort c")))
+	l.looks()
+	change := func(how func(*berth.CapacityFold)) {
+		t.Helper()
+		l.events = nil
+		edit(l, "tpus", &berth.CapacityFold{}, func(f *berth.CapacityFold) {
+			f.Generation++
+			how(f)
+		})
+		l.looks()
+	}
+	behind := func(want ...string) {
+		t.Helper()
+		l.events = slices.DeleteFunc(l.events, func(e string) bool { return !strings.Contains(e, eventStays) })
+		l.said(want...)
+	}
+	const says = ": Normal LastValueStays CapacityFold tpus is changed: 2 berth.dev/shares of flavor tpu-v5e stay, and do not follow it any more"
+	change(func(f *berth.CapacityFold) { f.Spec.HysteresisSeconds = ptr.To[int32](7) })
+	behind()
+	change(func(f *berth.CapacityFold) { f.Spec.Flavor = "tpu-v6" })
+	behind("a"+says, "c"+says)
+	change(func(f *berth.CapacityFold) { f.Spec.DeviceClasses = append(f.Spec.DeviceClasses, "unknown") })
+	behind()
+	change(func(f *berth.CapacityFold) {
+		f.Spec.Flavor, f.Spec.DeviceClasses = "tpu-v5e", newFold().Spec.DeviceClasses
+	})
+	behind("c" + strings.ReplaceAll(says, "v5e", "v6"))
+	l.restart()
+	change(into(queueA))
+	behind("c" + says)
+	l.looks()
+	behind()
 }
 
 // A fold that never wrote leaves nothing behind, and says nothing.
