@@ -39,6 +39,9 @@ func (c *Compiler) Compile(inv *inventory.Inventory, folds []Fold) []Compiled {
 }
 
 func (c *Compiler) compile(inv *inventory.Inventory, f *Compiled) *reason.Refusal {
+	if len(f.Classes) == 0 {
+		return &reason.Refusal{Code: reason.ShapeUnknown, Message: "it names no DeviceClass"}
+	}
 	for pool, devices := range capacity.Members(inv, f.In, f.Classes...) {
 		p := inv.Pools()[pool]
 		for _, d := range devices {

@@ -143,6 +143,7 @@ func TestCompile(t *testing.T) {
 			[]string{"16", "FoldOverlap: CapacityFold f writes berth.dev/shares of flavor f into Cohort research already: " +
 				"select the pools of both in one fold, or give this one a flavor of its own"},
 		},
+		"no class": {worlds.KEP8x8("p"), []fold.Fold{tpus("f", everywhere)}, []string{"ShapeUnknown: it names no DeviceClass"}},
 		"no such class": {
 			worlds.KEP8x8("p"), []fold.Fold{tpus("f", everywhere, "tpu-4x4", "tpu-9x9")}, []string{"ShapeUnknown: there is no DeviceClass tpu-9x9"},
 		},
