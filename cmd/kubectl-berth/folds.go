@@ -63,7 +63,7 @@ func (w *world) divide(number int, c fold.Compiled, object *berth.CapacityFold, 
 	for _, t := range object.Spec.Targets {
 		s := fold.Share{
 			// Files may hold what the API server would refuse.
-			Weight: max(0, int(ptr.Deref(t.Weight, 1))), Min: max(0, int(t.Min)), Max: -1, Charged: books.Charged(c, books.Queues(t)),
+			Weight: max(0, int(ptr.Deref(t.Weight, 1))), Min: max(0, int(t.Min)), Max: -1, Charged: books.Charged(c, t),
 		}
 		if t.Max != nil {
 			s.Max = max(0, int(*t.Max))

@@ -126,13 +126,15 @@ func (b *Books) Queues(t berth.FoldTarget) map[string]bool {
 	return map[string]bool{t.Name: true}
 }
 
-// Charged is what Kueue charges of the fold's quota to the Workloads of ClusterQueues.
-func (b *Books) Charged(c fold.Compiled, queues map[string]bool) int {
-	n := int64(0)
-	for q := range queues {
-		n += b.charges[q][quotaOf(c)]
+// Charged is what Kueue charges of the fold's quota to a target: all that a ClusterQueue uses, and of a Cohort what those below
+// it use beyond quotas of their own.
+func (b *Books) Charged(c fold.Compiled, t berth.FoldTarget) int {
+	of := quotaOf(c)
+	charged := func(queue string) int64 { return b.charges[queue][of] }
+	if t.Kind == berth.FoldCohort {
+		return int(b.cohorts.Drawn(t.Name, of, charged))
 	}
-	return int(n)
+	return int(charged(t.Name))
 }
 
 // Gangs are those of the ClusterQueues that hold shares of a fold, which is named by its position. One whose Workload is gone counts as held: nobody can tell

@@ -242,7 +242,8 @@ type FoldTargetStatus struct {
 	Name string         `json:"name"`
 	// quota is what it should hold.
 	Quota int32 `json:"quota"`
-	// charged is what Kueue charges to it now. The quota does not fall below that.
+	// charged is what Kueue charges to it now: of a Cohort, what those below it use beyond quotas of their own. The quota does
+	// not fall below that.
 	Charged int32 `json:"charged"`
 	// previous is what it held when that was decided, until quota was seen there.
 	// +optional

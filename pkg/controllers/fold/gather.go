@@ -84,11 +84,10 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 		for _, t := range object.Spec.Targets {
 			found := cached(s, t)
 			found.stale = !f.looked || f.target(nameOf(t)).newest.after(found.version)
-			queues := books.Queues(t)
-			for q := range queues {
+			for q := range books.Queues(t) {
 				under[q] = true
 			}
-			f.targets = append(f.targets, target{FoldTarget: t, found: found, charged: books.Charged(c, queues)})
+			f.targets = append(f.targets, target{FoldTarget: t, found: found, charged: books.Charged(c, t)})
 		}
 		f.left = leftBehind(s, &f)
 		if c.Problem == nil {
