@@ -17,7 +17,9 @@ type decision struct {
 	write   bool
 	settled fold.Settled
 	known   bool
-	aims    []aim
+	// steady is true when the hardware's number is what it was, whatever Kueue charges.
+	steady bool
+	aims   []aim
 	// unsure are positions of targets that must be read from the API server before this is decided.
 	unsure []int
 	// tells are the events that follow the status.
@@ -87,10 +89,12 @@ func (d *decision) count(f *folded) {
 		// A former process has settled it.
 		d.settled = fold.Restart(int(f.object.Status.Shares) + uncharged)
 	}
+	before := d.settled.Shares
 	atLeast, atMost := o.Hardware(f.compiled.Live)
 	d.falls = d.settled.See(atLeast, atMost, f.now, hysteresis(f.object))
 	d.again = d.falls
 	d.known = true
+	d.steady = d.settled.Shares == before
 	d.status.Shares = short(max(0, d.settled.Shares-uncharged))
 	d.status.Losses = f.losses[:min(len(f.losses), listed)]
 	d.status.Observed = berth.FoldObservation{

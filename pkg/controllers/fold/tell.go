@@ -25,11 +25,13 @@ const listed = 16
 // tell is one event on the fold.
 type tell struct{ kind, reason, note string }
 
-// notices says what changed: the number, and who contests it.
+// notices says what changed: the number, and who contests it. What Live takes off while the pods of a gang succeed one by one
+// is no news of the hardware.
 func (d *decision) notices(f *folded) {
 	was, now := f.object.Status.Shares, d.status.Shares
 	number := fmt.Sprintf("%d %s of flavor %s, %d before", now, f.compiled.Resource, f.compiled.Flavor, was)
 	switch {
+	case d.steady:
 	case now > was:
 		d.tells = append(d.tells, tell{corev1.EventTypeNormal, eventRose, number})
 	case now < was:
