@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -133,19 +134,26 @@ func TestNumbers(t *testing.T) {
 		s.awaitCondition(r.fold, berth.FoldFollowing, "True Following: …")
 	}
 	mode := berth.FoldPhysical
+	weight := int32(1)
 	switched := func() {
 		mode = map[berth.FoldMode]berth.FoldMode{berth.FoldPhysical: berth.FoldLive, berth.FoldLive: berth.FoldPhysical}[mode]
-		for _, r := range rows {
-			change(s, r.fold, func(f *berth.CapacityFold) { f.Spec.Mode = mode })
+		// A number falls at the second look. The second edit is one: the weight of an only target changes nothing.
+		for range 2 {
+			weight++
+			for _, r := range rows {
+				change(s, r.fold, func(f *berth.CapacityFold) { f.Spec.Mode, f.Spec.Targets[0].Weight = mode, ptr.To(weight) })
+			}
+			for _, r := range rows {
+				s.Eventually("a look at "+r.fold.Name, func(ctx context.Context) error {
+					_, err := s.lookedAt(ctx, r.fold.Name)
+					return err
+				})
+			}
 		}
 	}
 	check := func(what string, of func(*row) numbers) {
 		for _, r := range rows {
-			want := of(r).physical
-			if mode == berth.FoldLive {
-				want = of(r).live
-			}
-			s.Eventually(fmt.Sprintf("%s, %s, mode %s", r.name, what, mode), func(ctx context.Context) error { return s.stands(ctx, r.fold, want) })
+			s.Eventually(fmt.Sprintf("%s, %s, mode %s", r.name, what, mode), func(ctx context.Context) error { return s.follows(ctx, r.fold.Name, of(r)) })
 		}
 	}
 	for w := range ways {
@@ -165,6 +173,38 @@ func TestNumbers(t *testing.T) {
 		}
 		check("mended after "+w.String(), func(r *row) numbers { return r.whole })
 	}
+}
+
+// lookedAt is a fold whose status is of the spec as it is now; an error while it is not.
+func (s *stage) lookedAt(ctx context.Context, name string) (*berth.CapacityFold, error) {
+	f := &berth.CapacityFold{ObjectMeta: named(name)}
+	if err := s.Client.Get(ctx, keyOf(f), f); err != nil {
+		return nil, err
+	}
+	if f.Status.ObservedGeneration != f.Generation {
+		return nil, fmt.Errorf("the status is of generation %d, the spec of %d", f.Status.ObservedGeneration, f.Generation)
+	}
+	return f, nil
+}
+
+// follows reports what keeps a fold that no gang holds anything of from following hardware of these numbers. Where a number
+// is the one from before, the target says the same whether Berth has looked or not: so the status has to say what it saw.
+func (s *stage) follows(ctx context.Context, name string, hardware numbers) error {
+	f, err := s.lookedAt(ctx, name)
+	if err != nil {
+		return err
+	}
+	want := hardware.physical
+	if f.Spec.Mode == berth.FoldLive {
+		want = hardware.live
+	}
+	if seen := f.Status.Observed; int64(seen.Usable) != hardware.physical || int64(seen.Free) != hardware.live || int64(f.Status.Shares) != want {
+		return fmt.Errorf("%d should be usable, %d free and %d the number; %s", hardware.physical, hardware.live, want, s.story(ctx, name))
+	}
+	if c := apimeta.FindStatusCondition(f.Status.Conditions, berth.FoldFollowing); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != f.Generation {
+		return fmt.Errorf("it does not follow: %v", c)
+	}
+	return s.stands(ctx, f, want)
 }
 
 // breaks breaks the hardware of a row in one way and returns how it is mended.
