@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,9 +165,20 @@ func TestStoppedComponentWorksAgainAfterStart(t *testing.T) {
 
 	t.Log("a component that ends by itself is noticed")
 	scheduler := c.Process(cluster.Scheduler)
-	must(t, scheduler.Kill())
+	must(t, c.Crashed())
+	must(t, syscall.Kill(scheduler.PID(), syscall.SIGKILL))
+	eventually(t, func(context.Context) (bool, error) { return c.Crashed() != nil, nil })
+	if got := c.Crashed().Error(); got != "kube-scheduler: ended by itself: signal: killed" {
+		t.Errorf("it is said to have %s", got)
+	}
+	must(t, scheduler.Stop())
 	must(t, scheduler.Start(ctx))
 	must(t, c.Crashed())
+
+	t.Log("one that was killed on purpose has not")
+	must(t, scheduler.Kill())
+	must(t, c.Crashed())
+	must(t, scheduler.Start(ctx))
 }
 
 func TestBrokenFlagFailsWithLogTail(t *testing.T) {
