@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,6 +57,7 @@ func (c *Cluster) Writes(ctx context.Context, keep func(Write) bool) ([]Write, e
 	var writes []Write
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 4<<20)
+	lines.Split(endedLines)
 	for lines.Scan() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -69,6 +71,16 @@ func (c *Cluster) Writes(ctx context.Context, keep func(Write) bool) ([]Write, e
 		}
 	}
 	return writes, lines.Err()
+}
+
+// endedLines is bufio.ScanLines without a last line that has no end: the API server is still writing that one, and has not
+// answered the request yet.
+func endedLines(data []byte, _ bool) (advance int, line []byte, _ error) {
+	end := bytes.IndexByte(data, '\n')
+	if end < 0 {
+		return 0, nil, nil
+	}
+	return end + 1, data[:end], nil
 }
 
 func parseWrite(line []byte) (Write, error) {

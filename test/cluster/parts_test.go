@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,39 @@ func TestParseWrite(t *testing.T) {
 	}
 	if write != want {
 		t.Errorf("got %+v, want %+v", write, want)
+	}
+}
+
+// The API server appends to the log while it is read.
+func TestWritesOfALogThatEndsWithinALine(t *testing.T) {
+	c := &Cluster{Dir: t.TempDir(), options: Options{Audit: true}}
+	const first, second = `{"verb":"create","objectRef":{"resource":"pods"}}` + "\n", `{"verb":"delete","objectRef":{"resource":"pods"}}` + "\n"
+	verbs := func(log string) (verbs []string, err error) {
+		t.Helper()
+		if err := os.WriteFile(c.AuditLog(), []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		writes, err := c.Writes(t.Context(), nil)
+		for _, w := range writes {
+			verbs = append(verbs, w.Verb)
+		}
+		return verbs, err
+	}
+	for log, want := range map[string][]string{
+		"":                             nil,
+		first[:len(first)/2]:           nil,
+		first:                          {"create"},
+		first + second[:len(second)/2]: {"create"},
+		first + second[:len(second)-1]: {"create"},
+		first + second:                 {"create", "delete"},
+		first + second + "{":           {"create", "delete"},
+	} {
+		if got, err := verbs(log); err != nil || !slices.Equal(got, want) {
+			t.Errorf("of %q: %v and %v, want %v", log, got, err, want)
+		}
+	}
+	if _, err := verbs(first[:len(first)/2] + "\n" + second); err == nil {
+		t.Error("a broken line that has ended was accepted")
 	}
 }
 
