@@ -22,7 +22,7 @@ import (
 
 func TestScenario03_TwoWorkloadsOneSlice(t *testing.T) {
 	s := begin(t)
-	st := follow(s)
+	st := s.Follow()
 	activate(s)
 	// Two queues, because one scheduling cycle of Kueue takes the head of each: quota comes in the same moment. Berth runs
 	// only when both have it, so that one pass has to choose.
@@ -38,7 +38,7 @@ func TestScenario03_TwoWorkloadsOneSlice(t *testing.T) {
 	release(s, a, b)
 	for _, job := range []*batchv1.Job{first, second} {
 		s.Eventually("quota of "+job.Name, func(ctx context.Context) error { return hasQuota(ctx, s, job) })
-		if lines := st.of(job); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "GangReserved") }) {
+		if lines := st.Of(job); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "GangReserved") }) {
 			t.Errorf("somebody answers before Berth runs:\n%s", st)
 		}
 	}
@@ -59,7 +59,7 @@ func TestScenario03_TwoWorkloadsOneSlice(t *testing.T) {
 	s.AwaitReserved(loser, fmt.Sprintf("False NoFreeSlice: no tpu-8x8 is free: 1 of 1 is held by %s/%s",
 		s.Namespace, reservation(s, winner).Name))
 	assertHoldsNothing(s, loser)
-	if lines := st.of(loser); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "check Ready") }) {
+	if lines := st.Of(loser); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "check Ready") }) {
 		t.Errorf("both became Ready:\n%s", st)
 	}
 
@@ -71,7 +71,7 @@ func TestScenario03_TwoWorkloadsOneSlice(t *testing.T) {
 
 func TestScenario04_TwoGangsThatEachNeedEverySlice(t *testing.T) {
 	s := begin(t)
-	st := follow(s)
+	st := s.Follow()
 	activate(s)
 	everySlice := func(name string) *batchv1.Job {
 		return scene.Gang(name, "tpu-4x4", 16, func(j *batchv1.Job) {
@@ -95,7 +95,7 @@ func TestScenario04_TwoGangsThatEachNeedEverySlice(t *testing.T) {
 	if got := devices(reservation(s, second)); len(got) != 4 {
 		t.Errorf("the second gang runs on %v", got)
 	}
-	st.never("retry")
+	st.Never("retry")
 	s.Finish(second)
 	s.AwaitNoTrace()
 }

@@ -27,7 +27,7 @@ func TestScenario20_CountsThatFitNoSlice(t *testing.T) {
 	}
 	r.publish(append(r.devices(4), device("three-hundred", whole, "", many))...)
 	r.own()
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 
 	for _, test := range []struct {
@@ -46,7 +46,7 @@ func TestScenario20_CountsThatFitNoSlice(t *testing.T) {
 	} {
 		job := s.Submit(test.job)
 		_, message := cut(test.want)
-		st.await(job, "check Rejected: "+message)
+		st.Await(job, "check Rejected: "+message)
 		s.AwaitReserved(job, "False "+test.want)
 		if pods, err := s.PodsOf(s.Context(), job); err != nil || len(pods) > 0 {
 			t.Errorf("%s has %d pods (%v)", job.Name, len(pods), err)
@@ -69,12 +69,12 @@ func TestScenario20_CountsThatFitNoSlice(t *testing.T) {
 		}
 		return nil
 	})
-	if lines := st.of(none); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "GangReserved True") }) {
+	if lines := st.Of(none); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "GangReserved True") }) {
 		t.Errorf("a gang of nobody had a slice:\n%s", strings.Join(lines, "\n"))
 	}
 	s.AwaitNoTrace()
 	idle := s.Submit(scene.Gang("idle", quad, 4, func(j *batchv1.Job) { j.Spec.Parallelism = ptr.To[int32](0) }))
-	st.await(idle, "GangReserved False CountMismatch: completions is 4 and parallelism 0: a gang runs all of its ranks at once, so they must be equal")
+	st.Await(idle, "GangReserved False CountMismatch: completions is 4 and parallelism 0: a gang runs all of its ranks at once, so they must be equal")
 
 	// The API server takes a request for no device as one for one device, and refuses one for less.
 	nothing := s.Template(quad)

@@ -25,7 +25,7 @@ import (
 func TestScenario36_DrainedHost(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "drained")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	job := s.Submit(scene.Gang("gang", quad, 4))
 	s.AwaitSeated(job)
@@ -40,8 +40,8 @@ func TestScenario36_DrainedHost(t *testing.T) {
 
 	evict(s, podOn(s, job, "drained-2"))
 	awaitMoved(s, job, from)
-	st.await(job, "check Retry: rank 2 has no running pod, and its host drained-2 is cordoned")
-	st.await(job, "GangReserved False HostUnusable: rank 2 has no running pod, and its host drained-2 is cordoned")
+	st.Await(job, "check Retry: rank 2 has no running pod, and its host drained-2 is cordoned")
+	st.Await(job, "GangReserved False HostUnusable: rank 2 has no running pod, and its host drained-2 is cordoned")
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
 	s.Finish(job)
 	s.AwaitNoTrace()
@@ -52,7 +52,7 @@ func TestScenario36_DrainedHost(t *testing.T) {
 func TestScenario36_CordonedWhileItsSuccessorWaits(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "gated")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	job := s.Submit(scene.Gang("gang", quad, 4))
 	s.AwaitSeated(job)
@@ -86,7 +86,7 @@ func TestScenario36_CordonedWhileItsSuccessorWaits(t *testing.T) {
 	})
 
 	r.changeNode("gated-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	st.await(job, "check Retry: rank 1 has no running pod, and its host gated-1 is cordoned")
+	st.Await(job, "check Retry: rank 1 has no running pod, and its host gated-1 is cordoned")
 	end()
 	awaitMoved(s, job, from)
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
@@ -98,7 +98,7 @@ func TestScenario36_CordonedWhileItsSuccessorWaits(t *testing.T) {
 func TestScenario37_TaintedHost(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "tainted")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	job := s.Submit(scene.Gang("gang", quad, 4))
 	s.AwaitSeated(job)
@@ -109,8 +109,8 @@ func TestScenario37_TaintedHost(t *testing.T) {
 	})
 	awaitMoved(s, job, from)
 	const why = "rank 0 has no running pod, and its host tainted-0 has the taint example.com/repair=fan:NoExecute, which the pods do not tolerate"
-	st.await(job, "check Retry: "+why)
-	st.await(job, "GangReserved False HostUnusable: "+why)
+	st.Await(job, "check Retry: "+why)
+	st.Await(job, "GangReserved False HostUnusable: "+why)
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
 	s.Finish(job)
 	s.AwaitNoTrace()
@@ -159,9 +159,9 @@ func podOn(s *scene.Scene, job *batchv1.Job, host string) *corev1.Pod {
 }
 
 // assertNotMoved fails the test if a gang was ever sent back.
-func assertNotMoved(s *scene.Scene, st *story, job *batchv1.Job) {
+func assertNotMoved(s *scene.Scene, st *scene.Story, job *batchv1.Job) {
 	s.Helper()
-	for _, line := range st.of(job) {
+	for _, line := range st.Of(job) {
 		if strings.HasPrefix(line, "check Retry") {
 			s.Errorf("the gang was sent back: %s", line)
 		}

@@ -24,7 +24,7 @@ import (
 func TestHostDeletedUnderRunningGang(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "deleted")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	job := s.Submit(scene.Gang("gang", quad, 4))
 	s.AwaitSeated(job)
@@ -35,8 +35,8 @@ func TestHostDeletedUnderRunningGang(t *testing.T) {
 	}
 	awaitMoved(s, job, from)
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
-	st.await(job, "check Retry: host deleted-1 is gone")
-	st.await(job, "GangReserved False HostMissing: host deleted-1 is gone")
+	st.Await(job, "check Retry: host deleted-1 is gone")
+	st.Await(job, "GangReserved False HostMissing: host deleted-1 is gone")
 
 	// The pod on the lost host cannot end by itself. kube-controller-manager would force it out after a minute. Nobody waits
 	// for it but its own reservation, which keeps what it holds.
@@ -74,7 +74,7 @@ func TestHostDeletedUnderRunningGang(t *testing.T) {
 func TestHostSilentBeforeBinding(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "silent")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	resume := pause(s, cluster.Scheduler)
 
@@ -84,8 +84,8 @@ func TestHostSilentBeforeBinding(t *testing.T) {
 	if err := s.Cluster.SilenceNode(s.Context(), "silent-3"); err != nil {
 		t.Fatal(err)
 	}
-	st.await(job, "check Retry: host silent-3 is not Ready")
-	st.await(job, "GangReserved False SliceLost: host silent-3 is not Ready")
+	st.Await(job, "check Retry: host silent-3 is not Ready")
+	st.Await(job, "GangReserved False SliceLost: host silent-3 is not Ready")
 	resume()
 	awaitMoved(s, job, from)
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))

@@ -88,7 +88,7 @@ func portrait(s *scene.Scene, job *batchv1.Job) string {
 func TestScenario06_NewGenerationPublishedSliceBySlice(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "slowly")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	r.awaitCondition(berth.PoolReady, "True Complete: 1 pool is complete and valid")
 
@@ -114,7 +114,7 @@ func TestScenario06_NewGenerationPublishedSliceBySlice(t *testing.T) {
 	}
 	r.awaitCondition(berth.PoolReady, "True Complete: 1 pool is complete and valid")
 	r.withdraw(1)
-	st.never("retry")
+	st.Never("retry")
 	s.Finish(job)
 	s.AwaitNoTrace()
 }

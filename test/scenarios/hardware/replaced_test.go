@@ -21,7 +21,7 @@ import (
 func TestPoolDeletedAndCreatedAgain(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "replaced")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	runs := s.Submit(scene.Gang("runs", whole, 8))
 	s.AwaitSeated(runs)
@@ -74,7 +74,7 @@ func TestPoolDeletedAndCreatedAgain(t *testing.T) {
 	r.own()
 	for _, job := range line {
 		s.AwaitSeated(job)
-		if told := strings.Join(st.of(job), "\n"); strings.Contains(told, "asks for no device") {
+		if told := strings.Join(st.Of(job), "\n"); strings.Contains(told, "asks for no device") {
 			t.Errorf("%s was let go:\n%s", job.Name, told)
 		}
 		s.Finish(job)

@@ -18,7 +18,7 @@ func TestScenario01_FirstCandidateShortOfCPU(t *testing.T) {
 	r := newRack(s, "cpu", 12)
 	r.publish(r.devices(4)...)
 	r.own()
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	r.fill("cpu-1")
 
@@ -38,7 +38,7 @@ func TestScenario01_FirstCandidateShortOfCPU(t *testing.T) {
 	clearOut(s, blocker)
 	s.AwaitSeated(second)
 	s.AwaitReserved(second, r.on("rack-4-2", r.hosts[8:12]))
-	st.never("impossible")
+	st.Never("impossible")
 	s.Finish(first)
 	s.Finish(second)
 	s.AwaitNoTrace()
@@ -106,7 +106,7 @@ func TestUpstreamsFailureSolved(t *testing.T) {
 func TestRoomTakenBetweenReservationAndBinding(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "room")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	restore := without(s, cluster.Scheduler)
 
@@ -118,8 +118,8 @@ func TestRoomTakenBetweenReservationAndBinding(t *testing.T) {
 
 	awaitMoved(s, job, from)
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
-	st.await(job, "check Retry: the room that was kept for the gang on host room-2 is taken")
-	st.await(job, "GangReserved False HostsBusy: the room that was kept for the gang on host room-2 is taken")
+	st.Await(job, "check Retry: the room that was kept for the gang on host room-2 is taken")
+	st.Await(job, "GangReserved False HostsBusy: the room that was kept for the gang on host room-2 is taken")
 	s.Finish(job)
 	s.AwaitNoTrace()
 }

@@ -17,7 +17,7 @@ import (
 func TestScenario10_NoExecuteMovesTheGangAsAWhole(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "exec")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	// A single pod that counts as failed would end the Job.
 	job := s.Submit(scene.Gang("gang", quad, 4, func(j *batchv1.Job) { j.Spec.BackoffLimit = ptr.To[int32](0) }))
@@ -30,8 +30,8 @@ func TestScenario10_NoExecuteMovesTheGangAsAWhole(t *testing.T) {
 	broken := r.taint("rack-1-1", resourcev1.DeviceTaintEffectNoExecute)
 	moved := awaitMoved(s, job, from)
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:]))
-	st.await(job, "check Retry: device rack-4-0 in pool exec carries the taint repair:NoExecute")
-	st.await(job, "GangReserved False DeviceTainted: device rack-4-0 in pool exec carries the taint repair:NoExecute")
+	st.Await(job, "check Retry: device rack-4-0 in pool exec carries the taint repair:NoExecute")
+	st.Await(job, "GangReserved False DeviceTainted: device rack-4-0 in pool exec carries the taint repair:NoExecute")
 
 	// What contains the broken host is out, what stands beside it is not.
 	r.awaitShapes("rack-all 0/1", "rack-4 0/2", "rack-2 1/4", "rack-1 3/8")
@@ -51,7 +51,7 @@ func TestScenario10_NoExecuteMovesTheGangAsAWhole(t *testing.T) {
 	r.taint("rack-4-1", resourcev1.DeviceTaintEffectNoExecute)
 	awaitMoved(s, job, moved)
 	s.AwaitReserved(job, r.on("rack-4-0", r.hosts[:4]))
-	st.await(job, "check Retry: device rack-4-1 in pool exec carries the taint repair:NoExecute")
+	st.Await(job, "check Retry: device rack-4-1 in pool exec carries the taint repair:NoExecute")
 	r.awaitShapes("rack-all 0/1", "rack-4 0/2", "rack-2 2/4", "rack-1 4/8")
 	s.Finish(job)
 	s.AwaitNoTrace()
@@ -60,7 +60,7 @@ func TestScenario10_NoExecuteMovesTheGangAsAWhole(t *testing.T) {
 func TestScenario10_NoScheduleLeavesTheGangAlone(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "sched")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	job := s.Submit(scene.Gang("gang", quad, 4))
 	s.AwaitSeated(job)
@@ -88,7 +88,7 @@ func TestScenario10_NoScheduleLeavesTheGangAlone(t *testing.T) {
 	s.Finish(next)
 	s.AwaitSeated(late)
 	s.AwaitReserved(late, r.on("rack-4-1", r.hosts[4:]))
-	st.never("retry")
+	st.Never("retry")
 	s.Finish(late)
 	s.AwaitNoTrace()
 }
@@ -96,7 +96,7 @@ func TestScenario10_NoScheduleLeavesTheGangAlone(t *testing.T) {
 func TestScenario10_AGangThatToleratesTheTaintStays(t *testing.T) {
 	s := begin(t)
 	r := standard(s, "bears")
-	st := follow(s)
+	st := s.Follow()
 	run(s)
 	// Without an effect a toleration is for all of them.
 	bears := s.Template(quad)
@@ -126,7 +126,7 @@ func TestScenario10_AGangThatToleratesTheTaintStays(t *testing.T) {
 	if after := portrait(s, job); after != before {
 		t.Errorf("the gang was touched: it was\n%s\nand is\n%s", before, after)
 	}
-	st.never("retry")
+	st.Never("retry")
 	s.Finish(job)
 	s.Finish(second)
 	s.DeleteJob(other)
