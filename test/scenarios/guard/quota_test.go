@@ -79,8 +79,8 @@ func TestScenario38_TooFewPods(t *testing.T) {
 		config.Reservation.RetryBackoffMax = metav1.Duration{Duration: 10 * time.Second}
 	}})
 	other.tidy()
-	seats := s.watchSeats()
-	queue := s.hastyQueue(4)
+	seats, story := s.watchSeats(), s.Follow()
+	queue := s.hastyQueue(20) // time enough for all that happens while the slice is held
 	s.limit(corev1.ResourcePods, "12")
 
 	first := s.Submit(scene.Gang("first", "tpu-8x8", 16, inQueue(queue)))
@@ -94,7 +94,7 @@ func TestScenario38_TooFewPods(t *testing.T) {
 
 	// The first gang is the older one. All the same it lets others go before it tries again.
 	s.gone(res)
-	s.AwaitReserved(first, "False "+missing)
+	story.Await(first, "GangReserved False "+missing)
 	other.AwaitSeated(second)
 	s.AwaitReserved(first, "False NoFreeSlice: no tpu-8x8 is free: 1 of 1 is held by "+other.Namespace+"/"+other.reservation(second).Name)
 	if pods := seats.count(); pods != 0 {
