@@ -38,11 +38,10 @@ func Config() configv1alpha1.BerthConfiguration {
 	return config
 }
 
-// ShortLease is for a process that will die without giving up its lease: its successor waits for seconds only.
-func ShortLease(config *configv1alpha1.BerthConfiguration) {
-	config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 3 * time.Second}
-	config.LeaderElection.RenewDeadline = metav1.Duration{Duration: 2 * time.Second}
-	config.LeaderElection.WriteTimeout = metav1.Duration{Duration: time.Second}
+// ShortWrites is for a process that will be stopped after writes without an answer: it gives up its lease when none of them
+// can take effect any more, which is after twice the time that one may take.
+func ShortWrites(config *configv1alpha1.BerthConfiguration) {
+	config.LeaderElection.WriteTimeout = metav1.Duration{Duration: 2 * time.Second}
 }
 
 // RunOptions change how a controller runs.

@@ -53,7 +53,7 @@ func TestRestart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := set(t)
 			plan := faults.NewPlan(faults.Fault{At: faults.At(c.at), Kind: c.kind})
-			first := s.Run(s.with(plan), scene.RunOptions{Configure: scene.ShortLease})
+			first := s.Run(s.with(plan), scene.RunOptions{Configure: scene.ShortWrites})
 			job := s.Submit(scene.Gang("train", "tpu-2x2", 4))
 			if c.release {
 				s.AwaitSeated(job)
@@ -61,6 +61,8 @@ func TestRestart(t *testing.T) {
 			}
 			select {
 			case <-plan.Fired():
+			case <-first.Ended():
+				t.Fatalf("the controller ended before the write %s; there were %v", c.at, plan.Record())
 			case <-time.After(scene.Patience):
 				t.Fatalf("no write %s; there were %v", c.at, plan.Record())
 			}
