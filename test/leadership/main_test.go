@@ -77,6 +77,13 @@ func (w *world) config() configv1alpha1.BerthConfiguration {
 	return config
 }
 
+// unhurried has so long a lease and so long writes that nothing which waits for their end is done within patience.
+func unhurried(config *configv1alpha1.BerthConfiguration) {
+	config.LeaderElection.LeaseDuration.Duration = 3 * patience
+	config.LeaderElection.RenewDeadline.Duration = patience
+	config.LeaderElection.WriteTimeout.Duration = 2 * patience
+}
+
 // candidate is a running controller without any of the real controllers.
 type candidate struct {
 	*controllers.Controller
@@ -85,13 +92,17 @@ type candidate struct {
 	done chan error
 }
 
-func (w *world) run(t *testing.T, name string, wrap func(client.WithWatch) client.WithWatch) *candidate {
+func (w *world) run(t *testing.T, name string, wrap func(client.WithWatch) client.WithWatch, configure ...func(*configv1alpha1.BerthConfiguration)) *candidate {
 	t.Helper()
+	config := w.config()
+	for _, f := range configure {
+		f(&config)
+	}
 	c := &candidate{done: make(chan error, 1)}
 	var err error
 	c.Controller, err = controllers.New(controllers.Options{
 		REST:       w.cluster.RESTConfig(),
-		Config:     w.config(),
+		Config:     config,
 		Identity:   name,
 		Logger:     testr.New(t).WithName(name),
 		WrapClient: wrap,
