@@ -3,12 +3,14 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -175,14 +177,14 @@ func (s *stage) driver() func() int {
 	go func() {
 		tick := time.NewTicker(15 * time.Millisecond)
 		defer tick.Stop()
-		n := 0
+		n, last := 0, map[types.UID]string{}
 		for {
 			select {
 			case <-ctx.Done():
 				done <- n
 				return
 			case <-tick.C:
-				n += s.report(ctx, n)
+				n += s.report(ctx, n, last)
 			}
 		}
 	}()
@@ -190,8 +192,9 @@ func (s *stage) driver() func() int {
 }
 
 // report writes once into every claim that has a device, and returns how often that succeeded. Conflicts are the driver's
-// to bear.
-func (s *stage) report(ctx context.Context, n int) (written int) {
+// to bear. What it wrote last must still be there, as long as the claim has the device: last has it by the claim's UID. The
+// list comes from the API server and is later than that write.
+func (s *stage) report(ctx context.Context, n int, last map[types.UID]string) (written int) {
 	var list resourcev1.ResourceClaimList
 	if err := s.Client.List(ctx, &list, client.InNamespace(s.Namespace)); err != nil {
 		return 0
@@ -200,6 +203,11 @@ func (s *stage) report(ctx context.Context, n int) (written int) {
 		c := &list.Items[i]
 		if c.Status.Allocation == nil {
 			continue
+		}
+		if said, wrote := last[c.UID]; wrote && !slices.ContainsFunc(c.Status.Devices, func(d resourcev1.AllocatedDeviceStatus) bool {
+			return len(d.Conditions) == 1 && d.Conditions[0].Message == said
+		}) {
+			s.Errorf("claim %s has lost what the driver wrote last, message %s: its devices are %v", c.Name, said, c.Status.Devices)
 		}
 		c.Status.Devices = nil
 		for _, r := range c.Status.Allocation.Devices.Results {
@@ -210,10 +218,11 @@ func (s *stage) report(ctx context.Context, n int) (written int) {
 				}},
 			})
 		}
-		err := s.Client.Status().Update(ctx, c)
-		if err == nil {
+		switch err := s.Client.Status().Update(ctx, c); {
+		case err == nil:
 			written++
-		} else if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			last[c.UID] = fmt.Sprint(n)
+		case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil:
 			s.Errorf("the driver cannot write: %v", err)
 		}
 	}
