@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/berth-dev/berth/test/cluster"
 	"github.com/berth-dev/berth/test/faults"
 )
 
@@ -150,20 +151,19 @@ func TestOldLeaderIsStoppedAtAWriteAndThawedAfterTakeover(t *testing.T) {
 	path := t.TempDir() + "/kubeconfig"
 	must(t, shared.ForTest(t).WriteKubeconfig(path, proxy.Config(f.cfg)))
 
-	var output strings.Builder
-	child := exec.CommandContext(f.ctx, os.Args[0])
-	child.Env = append(os.Environ(), childConfig+"="+path)
-	child.Stdout, child.Stderr = &output, &output
+	self, err := os.Executable()
+	must(t, err)
 	gate := proxy.HoldNth(1, 0, nil) // so that the pid is known before the write that counts
-	must(t, child.Start())
-	t.Cleanup(func() { _ = child.Process.Kill() })
+	child, err := shared.ForTest(t).Run(f.ctx, cluster.Command{Name: "old-leader", Path: self, Env: []string{childConfig + "=" + path}})
+	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the child said\n%s", output.String())
+			t.Log(child.LogTail(100))
 		}
+		_ = child.Kill()
 	})
 	await(t, "the child's first write", gate.Reached())
-	hold := proxy.HoldNth(3, child.Process.Pid, nil)
+	hold := proxy.HoldNth(3, child.PID(), nil)
 	gate.Release()
 	await(t, "the child's fourth write", hold.Reached())
 	must(t, hold.Err())
@@ -180,11 +180,17 @@ func TestOldLeaderIsStoppedAtAWriteAndThawedAfterTakeover(t *testing.T) {
 	must(t, f.client.Update(f.ctx, cm))
 
 	hold.Release()
-	if err := child.Wait(); err != nil {
-		t.Fatalf("the child ended with %v\n%s", err, output.String())
+	must(t, wait.PollUntilContextTimeout(f.ctx, 10*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		return child.Crashed() != nil, nil
+	}))
+	if end := child.Crashed().Error(); !strings.HasSuffix(end, "exit status 0") {
+		t.Error(end)
 	}
-	if !strings.Contains(output.String(), "met a conflict") {
-		t.Errorf("the child said\n%s", output.String())
+	must(t, child.Stop()) // a process that was stopped has not crashed
+	said, err := os.ReadFile(child.LogPath())
+	must(t, err)
+	if !strings.Contains(string(said), "met a conflict") {
+		t.Errorf("the child said\n%s", said)
 	}
 	must(t, f.client.Get(f.ctx, client.ObjectKeyFromObject(cm), cm))
 	if cm.Data["by"] != "successor" {

@@ -1,14 +1,12 @@
 package leadership
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,30 +16,11 @@ import (
 
 // process is the real program.
 type process struct {
-	command *exec.Cmd
-	health  string
-	log     *safeBuffer
-	ended   chan struct{}
+	*cluster.Process
+	health string
 }
 
-type safeBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
-}
-
-func (w *world) start(t *testing.T, program string) *process {
+func (w *world) start(t *testing.T, program, name string) *process {
 	t.Helper()
 	dir := t.TempDir()
 	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
@@ -57,43 +36,27 @@ health: {bindAddress: %q}
 metrics: {bindAddress: "0"}
 `, w.namespace, leaseDuration, renewDeadline, writeTimeout, address), 0o600))
 
-	p := &process{
-		command: exec.Command(program, "--config", config, "--kubeconfig", kubeconfig),
-		health:  "http://" + address,
-		log:     &safeBuffer{},
-		ended:   make(chan struct{}),
-	}
-	p.command.Stderr = p.log
-	must(t, p.command.Start())
-	go func() {
-		_ = p.command.Wait() // the exit code is in ProcessState
-		close(p.ended)
-	}()
-	t.Cleanup(func() {
-		_ = p.command.Process.Kill() // fails when it has ended
-		<-p.ended
-		if t.Failed() {
-			t.Logf("log of process %d:\n%s", p.command.Process.Pid, p.log.String())
-		}
+	run, err := w.cluster.Run(t.Context(), cluster.Command{
+		Name: w.namespace + "-" + name, Path: program, Args: []string{"--config", config, "--kubeconfig", kubeconfig}, Ports: []int{port},
 	})
-	return p
+	must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(run.LogTail(1000))
+		}
+		_ = run.Stop()
+	})
+	return &process{run, "http://" + address}
 }
 
-func (p *process) signal(t *testing.T, s os.Signal) {
+// awaitExit waits until the process has ended by itself.
+func (p *process) awaitExit(t *testing.T, status int) {
 	t.Helper()
-	must(t, p.command.Process.Signal(s))
-}
-
-func (p *process) awaitExit(t *testing.T, code int) {
-	t.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		t.Fatal("the process runs on")
+	eventually(t, "the process ends", func() bool { return p.Crashed() != nil })
+	if end, want := p.Crashed().Error(), fmt.Sprintf("exit status %d", status); !strings.HasSuffix(end, want) {
+		t.Errorf("%s, want %s", end, want)
 	}
-	if got := p.command.ProcessState.ExitCode(); got != code {
-		t.Errorf("exit code %d, want %d", got, code)
-	}
+	must(t, p.Stop()) // a process that was stopped has not crashed
 }
 
 func eventually(t *testing.T, what string, check func() bool) {
@@ -114,7 +77,12 @@ func (p *process) ready() bool {
 	return response.StatusCode == http.StatusOK
 }
 
-func (p *process) leads() bool { return strings.Contains(p.log.String(), `"msg":"Leading"`) }
+func (p *process) leads() bool { return p.said(`"msg":"Leading"`) }
+
+func (p *process) said(text string) bool {
+	log, err := os.ReadFile(p.LogPath())
+	return err == nil && strings.Contains(string(log), text)
+}
 
 // A leader that is stopped while its lease runs out finds out when it goes on, leaves the lease alone and exits, so that
 // whatever supervises it starts it anew. A stand-by is ready before it leads. SIGTERM is an orderly end.
@@ -135,36 +103,36 @@ func TestStoppedProcess(t *testing.T) {
 	dir, err := kueue.Output()
 	must(t, err)
 
-	first := w.start(t, program)
+	first := w.start(t, program, "first")
 	eventually(t, "the first leads", first.leads)
 	if first.ready() {
 		t.Error("ready without Kueue")
 	}
 	must(t, w.cluster.Apply(t.Context(), filepath.Join(strings.TrimSpace(string(dir)), "config/components/crd/bases")))
 	eventually(t, "the leader is ready", first.ready)
-	second := w.start(t, program)
+	second := w.start(t, program, "second")
 	eventually(t, "the stand-by is ready", second.ready)
 	if second.leads() {
 		t.Error("there are two leaders")
 	}
 	before := w.holder(t)
 
-	first.signal(t, syscall.SIGSTOP)
+	must(t, first.Pause())
 	eventually(t, "the second leads", second.leads)
 	after := w.holder(t)
 	if after == before {
 		t.Fatal("the second leads without the lease")
 	}
-	first.signal(t, syscall.SIGCONT)
+	must(t, first.Resume())
 	first.awaitExit(t, 1)
-	if !strings.Contains(first.log.String(), "leader election lost") {
+	if !first.said("leader election lost") {
 		t.Error("the log does not say why the process ended")
 	}
 	if got := w.holder(t); got != after {
 		t.Errorf("the lease went from %q to %q", after, got)
 	}
 
-	second.signal(t, syscall.SIGTERM)
+	must(t, syscall.Kill(second.PID(), syscall.SIGTERM))
 	second.awaitExit(t, 0)
 	if got := w.holder(t); got != "" {
 		t.Errorf("the lease was not released; it is held by %q", got)
