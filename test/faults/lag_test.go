@@ -6,9 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-dev/berth/test/faults"
 )
@@ -64,7 +66,14 @@ func TestLagHoldsNewWatchesAndLetsThemEnd(t *testing.T) {
 	must(t, err)
 	watch, err := clientset.CoreV1().ConfigMaps(f.namespace).Watch(f.ctx, watchOptions())
 	must(t, err)
-	must(t, f.client.Create(f.ctx, f.configMap("a")))
+	prompt, err := f.client.Watch(f.ctx, &corev1.ConfigMapList{}, client.InNamespace(f.namespace))
+	must(t, err)
+	defer prompt.Stop()
+	// When a watch that is not held has told of the second object, the held one is not merely slow to tell of the first.
+	for _, name := range []string{"a", "b"} {
+		must(t, f.client.Create(f.ctx, f.configMap(name)))
+		awaitEvent(t, prompt, name)
+	}
 	select {
 	case event := <-watch.ResultChan():
 		t.Errorf("a held watch delivered %v", event)
@@ -88,6 +97,24 @@ func watchNames(t *testing.T, informer cache.SharedIndexInformer, prefix string,
 		}
 	}})
 	must(t, err)
+}
+
+func awaitEvent(t *testing.T, w watch.Interface, name string) {
+	t.Helper()
+	timeout := time.After(limit)
+	for {
+		select {
+		case event, open := <-w.ResultChan():
+			if cm, ok := event.Object.(*corev1.ConfigMap); ok && cm.Name == name {
+				return
+			}
+			if !open {
+				t.Fatalf("the watch ended before it told of %s", name)
+			}
+		case <-timeout:
+			t.Fatalf("the watch did not tell of %s", name)
+		}
+	}
 }
 
 func awaitName(t *testing.T, seen <-chan string, want string) {
