@@ -16,7 +16,7 @@ import (
 	"github.com/berth-dev/berth/test/faults"
 )
 
-// run is a small controller: six writes of different kinds.
+// run is a small controller: seven writes of different kinds.
 func run(ctx context.Context, f fixture, c client.WithWatch) error {
 	a, b := f.configMap("a"), f.configMap("b")
 	pod := &corev1.Pod{

@@ -160,11 +160,11 @@ func podStory(p *corev1.Pod) string {
 	return strings.Join(parts, ", ")
 }
 
-// deletedInForeground is how a Job is deleted together with its pods.
-var deletedInForeground = client.PropagationPolicy(metav1.DeletePropagationBackground)
+// deletedInBackground is how a Job is deleted at once and its pods after it.
+var deletedInBackground = client.PropagationPolicy(metav1.DeletePropagationBackground)
 
 // DeleteJob deletes a Job and, by garbage collection, its pods.
 func (s *Scene) DeleteJob(job *batchv1.Job) {
 	s.Helper()
-	s.ok(client.IgnoreNotFound(s.Client.Delete(s.Context(), job, deletedInForeground)), "deleting Job "+job.Name)
+	s.ok(client.IgnoreNotFound(s.Client.Delete(s.Context(), job, deletedInBackground)), "deleting Job "+job.Name)
 }

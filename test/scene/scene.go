@@ -230,7 +230,7 @@ func conditions(wl *kueue.Workload) []string {
 	return all
 }
 
-// PodsOf are the pods of a Job that are not being deleted.
+// PodsOf are the pods of a Job, those that have ended or are being deleted among them.
 func (s *Scene) PodsOf(ctx context.Context, job *batchv1.Job) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := s.Client.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
