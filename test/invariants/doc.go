@@ -22,6 +22,12 @@
 // by then. If it is the absence of an object that makes the breach, the API server is asked for that object at exactly
 // that revision, which etcd still knows.
 //
+// # How a watch that is behind hides nothing
+//
+// What looks innocent may be a breach of which one watch has not told yet. A rule that the late event itself would not
+// apply again is therefore judged a second time, after the lists of the next suspicion or a few seconds later, and again
+// at the revision of its event.
+//
 // # What is legal
 //
 //   - A Ready check on a Workload that is Finished or being deleted. On one that lost its quota reservation Ready is

@@ -22,7 +22,7 @@ type memory struct {
 
 	naming    map[types.UID][]naming             // by Workload
 	releasing map[types.UID]uint64               // by reservation: since which revision
-	served    map[types.NamespacedName]types.UID // reservation names that a Ready check has named
+	served    map[types.NamespacedName][]serving // by reservation name that a Ready check has named
 	gone      map[types.UID]time.Time            // Workloads
 	podGone   map[types.NamespacedName]time.Time // by reservation: its last pod
 	born      map[types.UID]bool                 // Workloads that were created under our eyes
@@ -38,7 +38,7 @@ func newMemory() memory {
 		users:     map[poolKey]map[types.NamespacedName]bool{},
 		naming:    map[types.UID][]naming{},
 		releasing: map[types.UID]uint64{},
-		served:    map[types.NamespacedName]types.UID{},
+		served:    map[types.NamespacedName][]serving{},
 		gone:      map[types.UID]time.Time{},
 		podGone:   map[types.NamespacedName]time.Time{},
 		born:      map[types.UID]bool{},
@@ -69,14 +69,20 @@ type podStory struct {
 
 // nodeTurn is a change in whether a pod that cannot be seen may still run on a node.
 type nodeTurn struct {
-	rv    uint64
-	alive bool // Ready, or certainly dead: gone or out of service. In any case nothing is hidden there.
+	since, rv uint64 // as in version
+	alive     bool   // Ready, or certainly dead: gone or out of service. In any case nothing is hidden there.
 }
 
 // naming is a reservation that a Ready check began to name.
 type naming struct {
 	rv          uint64
 	reservation string
+}
+
+// serving is a reservation that was there under its name when a Ready check named it.
+type serving struct {
+	rv  uint64
+	uid types.UID
 }
 
 // pin remembers a claim if it is Berth's, and the pods it serves.
@@ -142,20 +148,21 @@ func (m *memory) turn(node *corev1.Node, v version) {
 	}
 	turns := m.nodes[node.Name]
 	if len(turns) == 0 || turns[len(turns)-1].alive != alive {
-		m.nodes[node.Name] = append(turns, nodeTurn{rv: v.rv, alive: alive})
+		m.nodes[node.Name] = append(turns, nodeTurn{since: v.since, rv: v.rv, alive: alive})
 	}
 }
 
-// aliveWithin reports whether a node was alive at any revision of an interval. One that was never seen counts as alive.
+// aliveWithin reports whether a node was alive at any revision of an interval. One that had not been seen when it began
+// counts as alive.
 func (m *memory) aliveWithin(node string, from, to uint64) bool {
 	turns := m.nodes[node]
 	for i, turn := range turns {
 		ends := i+1 < len(turns) && turns[i+1].rv <= from
-		if turn.alive && turn.rv <= to && !ends {
+		if turn.alive && turn.since <= to && !ends {
 			return true
 		}
 	}
-	return len(turns) == 0
+	return len(turns) == 0 || turns[0].since > from
 }
 
 // over reports whether a pod can run no more, though it may exist for long. The API server binds no pod that is being

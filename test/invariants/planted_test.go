@@ -162,6 +162,11 @@ var planted = []struct {
 		g.state(kueue.CheckStatePending).phase(v1alpha1.PhaseReleasing)
 		g.state(kueue.CheckStateReady)
 	}},
+	{name: "name of a reservation used again", invariant: 6, what: "has served before", plant: func(f *fixture) {
+		workload := f.workload("a")
+		f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady).state(kueue.CheckStatePending).release()
+		f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady)
+	}},
 	{name: "claim of another epoch", invariant: 6, what: "serves epoch", plant: func(f *fixture) {
 		g := f.reserve(f.workload("a"), epoch1, "left").allocate()
 		g.claims[0].Annotations[v1alpha1.AnnotationEpoch] = epoch2
