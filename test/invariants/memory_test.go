@@ -23,20 +23,26 @@ func TestNodeTurns(t *testing.T) {
 	up, lost := host(corev1.ConditionTrue), host(corev1.ConditionUnknown)
 	for name, c := range map[string]struct {
 		versions []version
-		alive    bool
+		alive    bool // at some time
+		sound    bool // at all times
 	}{
-		"never seen":                     {nil, true},
-		"ready":                          {[]version{seen(10, up)}, true},
-		"lost":                           {[]version{seen(10, up), seen(15, lost)}, false},
-		"lost in between":                {[]version{seen(10, up), seen(25, lost)}, true},
-		"back in between":                {[]version{seen(10, lost), seen(25, up)}, true},
-		"back afterwards":                {[]version{seen(10, lost), seen(35, up)}, false},
-		"back perhaps in between":        {[]version{seen(10, lost), {since: 25, rv: 35, obj: up}}, true},
-		"lost and back before":           {[]version{seen(10, up), seen(12, lost), seen(15, up)}, true},
-		"deleted":                        {[]version{seen(10, lost), {since: 15, rv: 15, gone: true, obj: lost}}, true},
-		"out of service":                 {[]version{seen(10, lost), seen(15, host(corev1.ConditionUnknown, corev1.TaintNodeOutOfService))}, true},
-		"made in between, not yet ready": {[]version{seen(25, lost)}, true},
-		"made afterwards, not yet ready": {[]version{seen(35, lost)}, true},
+		"never seen":                     {nil, true, false},
+		"ready":                          {[]version{seen(10, up)}, true, true},
+		"lost":                           {[]version{seen(10, up), seen(15, lost)}, false, false},
+		"lost in between":                {[]version{seen(10, up), seen(25, lost)}, true, false},
+		"lost afterwards":                {[]version{seen(10, up), seen(35, lost)}, true, true},
+		"lost perhaps in between":        {[]version{seen(10, up), {since: 25, rv: 35, obj: lost}}, true, false},
+		"back in between":                {[]version{seen(10, lost), seen(25, up)}, true, false},
+		"back afterwards":                {[]version{seen(10, lost), seen(35, up)}, false, false},
+		"back perhaps in between":        {[]version{seen(10, lost), {since: 25, rv: 35, obj: up}}, true, false},
+		"lost and back before":           {[]version{seen(10, up), seen(12, lost), seen(15, up)}, true, true},
+		"deleted":                        {[]version{seen(10, lost), {since: 15, rv: 15, gone: true, obj: lost}}, true, false},
+		"deleted in between":             {[]version{seen(10, up), {since: 25, rv: 25, gone: true, obj: up}}, true, false},
+		"out of service":                 {[]version{seen(10, lost), seen(15, host(corev1.ConditionUnknown, corev1.TaintNodeOutOfService))}, true, false},
+		"out of service, but ready":      {[]version{seen(10, up), seen(25, host(corev1.ConditionTrue, corev1.TaintNodeOutOfService))}, true, false},
+		"made in between, not yet ready": {[]version{seen(25, lost)}, true, false},
+		"made in between":                {[]version{seen(25, up)}, true, false},
+		"made afterwards, not yet ready": {[]version{seen(35, lost)}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory()
@@ -45,6 +51,9 @@ func TestNodeTurns(t *testing.T) {
 			}
 			if got := m.aliveWithin("host", 20, 30); got != c.alive {
 				t.Errorf("alive within: %t, want %t", got, c.alive)
+			}
+			if got := m.soundThroughout("host", 20, 30); got != c.sound {
+				t.Errorf("sound throughout: %t, want %t", got, c.sound)
 			}
 		})
 	}

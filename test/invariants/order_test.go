@@ -46,7 +46,15 @@ func (f *fixture) life() {
 	before.release()
 	sick.reservation.Status.Quarantine = nil
 	f.must(f.client.Status().Update(f.ctx, sick.reservation))
-	f.reserve(f.workload("c"), epoch1, "right").allocate()
+	c := f.reserve(f.workload("c"), epoch1, "right").allocate()
+	c.release()
+	// The host of the former pod was lost for a moment before the gang got another.
+	former, p := f.moved(func(host *corev1.Node, _ *corev1.Pod) {
+		f.nodeReady(host, corev1.ConditionUnknown)
+		f.nodeReady(host, corev1.ConditionTrue)
+	})
+	f.delete(p)
+	former.release()
 }
 
 // One watch is far behind all others. What it makes look wrong in the meantime must wait for it.
@@ -69,10 +77,11 @@ func TestWatchOutOfOrderIsNoBreach(t *testing.T) {
 
 // apart are the kinds between which an invariant is judged.
 var apart = map[int][]string{
-	1: {"resourceslices", "acceleratorpools"},
-	2: {"resourceclaims", "workloads", "gangreservations"},
-	4: {"resourceclaims", "pods", "gangreservations", "nodes"},
-	6: {"resourceclaims", "pods", "workloads", "gangreservations"},
+	1:  {"resourceslices", "acceleratorpools"},
+	2:  {"resourceclaims", "workloads", "gangreservations"},
+	4:  {"resourceclaims", "pods", "gangreservations", "nodes"},
+	6:  {"resourceclaims", "pods", "workloads", "gangreservations"},
+	11: {"pods", "nodes"},
 }
 
 // A watch that is behind hides nothing either.

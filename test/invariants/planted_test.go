@@ -204,6 +204,16 @@ var planted = []struct {
 		f.podPhase(first, corev1.PodRunning)
 		g.pod("second", 0, "n0")
 	}},
+	{name: "two pods of one rank in two admissions", invariant: 11, what: "of GangReservation m-" + epoch1, plant: func(f *fixture) {
+		f.moved(func(*corev1.Node, *corev1.Pod) {})
+	}},
+	{name: "two pods of one rank with two Workloads", invariant: 11, what: "of GangReservation a-" + epoch1, plant: func(f *fixture) {
+		f.node("n0", corev1.ConditionTrue)
+		former := f.reserve(f.workload("a"), epoch1, "left").allocate()
+		former.podAfterReady("p", 0, "n0")
+		f.delete(former.workload)
+		f.reserve(f.workload("a"), epoch2, "right").allocate().podAfterReady("q", 0, "n1")
+	}},
 }
 
 // podAfterReady hands the gang over and creates a pod.
