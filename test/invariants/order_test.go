@@ -103,6 +103,30 @@ func TestBreachIsFoundOutOfOrder(t *testing.T) {
 	}
 }
 
+// What looked innocent is judged again although nobody asks and nothing else looks suspicious.
+func TestBreachIsFoundByAndBy(t *testing.T) {
+	f := newFixture(t)
+	f.lag.Hold("gangreservations")
+	f.reserve(f.workload("a"), epoch1, "solo").quarantine("h0")
+	f.reserve(f.workload("b"), epoch1, "left").allocate()
+	// It waits for the watch that is held, and by then the claims are in.
+	short, cancel := context.WithTimeout(f.ctx, time.Second)
+	defer cancel()
+	if err := f.watcher.Settle(short); err == nil {
+		t.Fatal("the reservations are in")
+	}
+	f.lag.Release()
+	select {
+	case <-f.watcher.Breached():
+	case <-time.After(limit):
+		t.Fatalf("nothing was found within %s", limit)
+	}
+	var b *invariants.Breach
+	if err := f.watcher.Err(); !errors.As(err, &b) || b.Invariant != 4 {
+		t.Errorf("found %v, want a breach of invariant 4", err)
+	}
+}
+
 // The API server goes away under the watcher and comes back.
 func TestWatcherOutlivesTheAPIServer(t *testing.T) {
 	f := newFixture(t)
