@@ -22,12 +22,17 @@ func (w *Watcher) servesAgain(key types.NamespacedName, before *version, v versi
 			return newBreach(6, workloads, v, before, "the check of %s became Ready at revision %d for %s, which is Releasing since revision %d",
 				workload, v.rv, named(reservations, key), since).show(reservations, r)
 		}
-		first, served := w.memory.served[key]
-		if served && first != r.UID {
-			return newBreach(6, workloads, v, before, "the check of %s became Ready at revision %d for %s (uid %s), a name under which the reservation with uid %s has served before",
-				workload, v.rv, named(reservations, key), r.UID, first).show(reservations, r)
+		known := false
+		for _, s := range w.memory.served[key] {
+			if s.uid != r.UID && s.rv < v.rv {
+				return newBreach(6, workloads, v, before, "the check of %s became Ready at revision %d for %s (uid %s), a name under which the reservation with uid %s has served before",
+					workload, v.rv, named(reservations, key), r.UID, s.uid).show(reservations, r)
+			}
+			known = known || s.uid == r.UID
 		}
-		w.memory.served[key] = r.UID
+		if !known {
+			w.memory.served[key] = append(w.memory.served[key], serving{rv: v.rv, uid: r.UID})
+		}
 		return nil
 	}
 }
@@ -55,9 +60,10 @@ func (w *Watcher) handedOverTwice(key types.NamespacedName, before *version, v v
 // servedByCurrent is invariant 6 for a pod that was just created: it carries the reservation that the Workload's check
 // named last. The check need no longer be Ready: a Job controller may create a pod while an eviction is on its way.
 func (w *Watcher) servedByCurrent(story *podStory, pod *corev1.Pod, v version) suspicion {
-	key := types.NamespacedName{Namespace: pod.Namespace, Name: story.reservation}
+	reservation, controlled := story.reservation, story.controlled // as the pod was created
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: reservation}
 	return func(settled bool) *Breach {
-		if story.reservation == "" || !story.controlled {
+		if reservation == "" || !controlled {
 			return nil
 		}
 		r, ok := w.objects[reservations][key].at(v.rv).(*v1alpha1.GangReservation)
@@ -72,7 +78,7 @@ func (w *Watcher) servedByCurrent(story *podStory, pod *corev1.Pod, v version) s
 			}
 		}
 		switch {
-		case current.reservation == story.reservation:
+		case current.reservation == reservation:
 			return nil
 		case current.reservation == "" && !w.memory.born[uid]:
 			return nil // it may have been named before the watcher came

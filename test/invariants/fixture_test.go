@@ -252,7 +252,7 @@ func (f *fixture) reserve(workload *kueue.Workload, epoch string, devices ...str
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.ns, Name: workload.Name + "-" + epoch, Finalizers: []string{v1alpha1.FinalizerReservation}},
 		Spec: v1alpha1.GangReservationSpec{
 			WorkloadRef: v1alpha1.WorkloadReference{Name: workload.Name, UID: workload.UID},
-			Owner:       v1alpha1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: workload.Name, UID: "job"},
+			Owner:       v1alpha1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: workload.Name, UID: jobUID(workload)},
 			Check:       check, Epoch: epoch, QueuedAt: metav1.Now(), PodSets: []v1alpha1.ReservedPodSet{set},
 		},
 	}
@@ -274,6 +274,9 @@ func (f *fixture) reserve(workload *kueue.Workload, epoch string, devices ...str
 	}
 	return g
 }
+
+// jobUID is the same for every Workload of one name, as Kueue names a Workload after its Job and may make it again.
+func jobUID(workload *kueue.Workload) types.UID { return types.UID("job-" + workload.Name) }
 
 func (f *fixture) claim(name string) *resourcev1.ResourceClaim {
 	return &resourcev1.ResourceClaim{
@@ -349,7 +352,7 @@ func (g *gang) pod(name string, rank int, node string) *corev1.Pod {
 			Labels: map[string]string{
 				v1alpha1.LabelReservation: g.reservation.Name, batchv1.JobCompletionIndexAnnotation: fmt.Sprint(rank),
 			},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: g.workload.Name, UID: "job", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: g.workload.Name, UID: jobUID(g.workload), Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: node, RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "none"}},

@@ -2,6 +2,7 @@ package invariants
 
 import (
 	"encoding/json"
+	"maps"
 	goslices "slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -20,8 +21,9 @@ func (w *Watcher) freedEarly(key types.NamespacedName, before *version, v versio
 	if v.gone {
 		how = "vanished while it was allocated"
 	}
+	stood := maps.Clone(pinned.pods) // others may come
 	return func(settled bool) *Breach {
-		for uid, name := range pinned.pods {
+		for uid, name := range stood {
 			pod := w.memory.pods[uid]
 			if pod == nil {
 				if settled {

@@ -29,7 +29,7 @@ func (w *Watcher) judgeEvent(k kind, key types.NamespacedName, before *version, 
 		story := w.memory.tell(obj, v)
 		w.judgeRank(obj, v)
 		if before == nil && !v.gone && v.exact() {
-			w.suspect(w.servedByCurrent(story, obj, v))
+			w.judgeTwice(w.servedByCurrent(story, obj, v))
 		}
 	case *kueue.Workload:
 		w.judgeWorkload(key, before, v, obj)
@@ -48,7 +48,7 @@ func (w *Watcher) judgeClaim(key types.NamespacedName, before *version, v versio
 	had := old != nil && old.Status.Allocation != nil
 	has := claim.Status.Allocation != nil && !v.gone
 	if has && !had && !v.initial {
-		w.suspect(w.overdraws(key, before, v, pinned))
+		w.judgeTwice(w.overdraws(key, before, v, pinned))
 	}
 	if pinned == nil {
 		return
@@ -57,10 +57,10 @@ func (w *Watcher) judgeClaim(key types.NamespacedName, before *version, v versio
 		w.proven(keepsHold(key, before, v, claim, pinned))
 	}
 	if has && !had && !v.initial {
-		w.suspect(w.quarantined(key, before, v, claim, pinned))
+		w.judgeTwice(w.quarantined(key, before, v, claim, pinned))
 	}
 	if had && !has {
-		w.suspect(w.freedEarly(key, before, v, pinned))
+		w.judgeTwice(w.freedEarly(key, before, v, pinned))
 	}
 	if old == nil || v.gone || holding(old) != holding(claim) {
 		w.suspect(w.halfHeld(types.NamespacedName{Namespace: key.Namespace, Name: pinned.workload}, v.rv))
@@ -86,7 +86,7 @@ func (w *Watcher) judgeWorkload(key types.NamespacedName, before *version, v ver
 			m.naming[workload.UID] = append(names, naming{rv: v.rv, reservation: name})
 		}
 		if !contains(old, name) && !v.initial {
-			w.suspect(w.servesAgain(types.NamespacedName{Namespace: key.Namespace, Name: name}, before, v))
+			w.judgeTwice(w.servesAgain(types.NamespacedName{Namespace: key.Namespace, Name: name}, before, v))
 		}
 	}
 	w.suspect(w.halfHeld(key, v.rv))

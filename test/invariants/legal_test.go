@@ -27,6 +27,23 @@ func (f *fixture) legal() {
 	}
 }
 
+// moved plays a gang that is evicted from host m0 and served on m1 after a change to its former host or pod, which may
+// still run.
+func (f *fixture) moved(change func(host *corev1.Node, p *corev1.Pod)) (former *gang, p *corev1.Pod) {
+	f.t.Helper()
+	host := f.node("m0", corev1.ConditionTrue)
+	f.node("m1", corev1.ConditionTrue)
+	workload := f.workload("m")
+	former = f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady)
+	p = former.pod("m0", 0, "m0")
+	former.phase(v1alpha1.PhaseHandedOver)
+	f.podPhase(p, corev1.PodRunning)
+	former.state(kueue.CheckStatePending).phase(v1alpha1.PhaseReleasing)
+	change(host, p)
+	f.reserve(workload, epoch2, "right").allocate().state(kueue.CheckStateReady).pod("m1", 0, "m1")
+	return former, p
+}
+
 // histories break nothing, each near to where another would.
 var histories = []struct {
 	name string
@@ -42,20 +59,42 @@ var histories = []struct {
 		f.must(f.client.Status().Update(f.ctx, g.workload))
 		g.release() // the check of a finished Workload stays Ready
 	}},
-	{"evicted and admitted elsewhere", func(f *fixture) {
-		workload := f.workload("a")
-		old := f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady)
-		p := old.pod("p", 0, "n0")
-		old.phase(v1alpha1.PhaseHandedOver)
-		f.podPhase(p, corev1.PodRunning)
-		old.state(kueue.CheckStatePending).phase(v1alpha1.PhaseReleasing)
-		// Another admission is served while the old pod still terminates.
-		fresh := f.reserve(workload, epoch2, "right").allocate().state(kueue.CheckStateReady)
-		q := fresh.pod("q", 0, "n1")
-		fresh.phase(v1alpha1.PhaseHandedOver)
-		f.podPhase(q, corev1.PodRunning)
+	{"moved when its former pod had ended", func(f *fixture) {
+		former, _ := f.moved(func(_ *corev1.Node, p *corev1.Pod) { f.podPhase(p, corev1.PodFailed) })
+		former.release()
+	}},
+	{"moved off a lost host", func(f *fixture) {
+		former, p := f.moved(func(host *corev1.Node, _ *corev1.Pod) { f.nodeReady(host, corev1.ConditionUnknown) })
 		f.delete(p)
-		old.release()
+		former.quarantine("m0")
+		former.clear(0)
+	}},
+	{"moved off a lost host that came back", func(f *fixture) {
+		former, p := f.moved(func(host *corev1.Node, _ *corev1.Pod) {
+			f.nodeReady(host, corev1.ConditionUnknown)
+			f.nodeReady(host, corev1.ConditionTrue)
+		})
+		f.delete(p)
+		former.release()
+	}},
+	{"moved off a deleted host", func(f *fixture) {
+		former, p := f.moved(func(host *corev1.Node, _ *corev1.Pod) { f.delete(host) })
+		f.delete(p)
+		former.release()
+	}},
+	{"moved off a host out of service", func(f *fixture) {
+		former, p := f.moved(func(host *corev1.Node, _ *corev1.Pod) {
+			host.Spec.Taints = append(host.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
+			f.must(f.client.Update(f.ctx, host))
+		})
+		f.delete(p)
+		former.release()
+	}},
+	{"one rank of two gangs", func(f *fixture) {
+		f.node("n0", corev1.ConditionTrue)
+		f.node("n1", corev1.ConditionTrue)
+		f.reserve(f.workload("a"), epoch1, "left").allocate().podAfterReady("p", 0, "n0")
+		f.reserve(f.workload("b"), epoch1, "right").allocate().podAfterReady("q", 0, "n1")
 	}},
 	{"a pod of the old template after the eviction", func(f *fixture) {
 		g := f.reserve(f.workload("a"), epoch1, "left").allocate().state(kueue.CheckStateReady).state(kueue.CheckStatePending)

@@ -14,7 +14,7 @@ import (
 type memory struct {
 	pinned map[types.UID]*pinnedClaim // by claim
 	pods   map[types.UID]*podStory
-	ranks  map[rankKey]map[types.UID]version // pods that run
+	ranks  map[rankKey]map[types.UID]runner // pods that run
 	nodes  map[string][]nodeTurn
 	pools  map[poolKey]*pool
 	// users are the claims that ever held a device of a pool.
@@ -22,7 +22,7 @@ type memory struct {
 
 	naming    map[types.UID][]naming             // by Workload
 	releasing map[types.UID]uint64               // by reservation: since which revision
-	served    map[types.NamespacedName]types.UID // reservation names that a Ready check has named
+	served    map[types.NamespacedName][]serving // by reservation name that a Ready check has named
 	gone      map[types.UID]time.Time            // Workloads
 	podGone   map[types.NamespacedName]time.Time // by reservation: its last pod
 	born      map[types.UID]bool                 // Workloads that were created under our eyes
@@ -32,13 +32,13 @@ func newMemory() memory {
 	return memory{
 		pinned:    map[types.UID]*pinnedClaim{},
 		pods:      map[types.UID]*podStory{},
-		ranks:     map[rankKey]map[types.UID]version{},
+		ranks:     map[rankKey]map[types.UID]runner{},
 		nodes:     map[string][]nodeTurn{},
 		pools:     map[poolKey]*pool{},
 		users:     map[poolKey]map[types.NamespacedName]bool{},
 		naming:    map[types.UID][]naming{},
 		releasing: map[types.UID]uint64{},
-		served:    map[types.NamespacedName]types.UID{},
+		served:    map[types.NamespacedName][]serving{},
 		gone:      map[types.UID]time.Time{},
 		podGone:   map[types.NamespacedName]time.Time{},
 		born:      map[types.UID]bool{},
@@ -67,16 +67,23 @@ type podStory struct {
 	obj        *corev1.Pod // its newest version; nil once it is gone
 }
 
-// nodeTurn is a change in whether a pod that cannot be seen may still run on a node.
+// nodeTurn is a change in what may run on a node.
 type nodeTurn struct {
-	rv    uint64
-	alive bool // Ready, or certainly dead: gone or out of service. In any case nothing is hidden there.
+	since, rv uint64 // as in version
+	alive     bool   // Ready, or certainly dead: gone or out of service. In any case nothing is hidden there.
+	sound     bool   // Ready, and neither gone nor out of service: its pods end as they are told to
 }
 
 // naming is a reservation that a Ready check began to name.
 type naming struct {
 	rv          uint64
 	reservation string
+}
+
+// serving is a reservation that was there under its name when a Ready check named it.
+type serving struct {
+	rv  uint64
+	uid types.UID
 }
 
 // pin remembers a claim if it is Berth's, and the pods it serves.
@@ -133,29 +140,48 @@ func (m *memory) tell(pod *corev1.Pod, v version) *podStory {
 
 // turn enters a version of a node.
 func (m *memory) turn(node *corev1.Node, v version) {
-	alive := v.gone
+	ready, dead := false, v.gone
 	for _, condition := range node.Status.Conditions {
-		alive = alive || condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+		ready = ready || condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
 	}
 	for _, taint := range node.Spec.Taints {
-		alive = alive || taint.Key == corev1.TaintNodeOutOfService
+		dead = dead || taint.Key == corev1.TaintNodeOutOfService
 	}
+	now := nodeTurn{since: v.since, rv: v.rv, alive: ready || dead, sound: ready && !dead}
 	turns := m.nodes[node.Name]
-	if len(turns) == 0 || turns[len(turns)-1].alive != alive {
-		m.nodes[node.Name] = append(turns, nodeTurn{rv: v.rv, alive: alive})
+	if len(turns) > 0 {
+		if last := turns[len(turns)-1]; last.alive == now.alive && last.sound == now.sound {
+			return
+		}
 	}
+	m.nodes[node.Name] = append(turns, now)
 }
 
-// aliveWithin reports whether a node was alive at any revision of an interval. One that was never seen counts as alive.
+// aliveWithin reports whether a node was alive at any revision of an interval. One that had not been seen when it began
+// counts as alive.
 func (m *memory) aliveWithin(node string, from, to uint64) bool {
 	turns := m.nodes[node]
 	for i, turn := range turns {
 		ends := i+1 < len(turns) && turns[i+1].rv <= from
-		if turn.alive && turn.rv <= to && !ends {
+		if turn.alive && turn.since <= to && !ends {
 			return true
 		}
 	}
-	return len(turns) == 0
+	return len(turns) == 0 || turns[0].since > from
+}
+
+// soundThroughout reports whether a node was certainly sound at all revisions of an interval.
+func (m *memory) soundThroughout(node string, from, to uint64) bool {
+	sound := false
+	for _, turn := range m.nodes[node] {
+		switch {
+		case turn.rv <= from:
+			sound = turn.sound
+		case turn.since <= to && !turn.sound:
+			return false
+		}
+	}
+	return sound
 }
 
 // over reports whether a pod can run no more, though it may exist for long. The API server binds no pod that is being

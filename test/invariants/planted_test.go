@@ -162,6 +162,11 @@ var planted = []struct {
 		g.state(kueue.CheckStatePending).phase(v1alpha1.PhaseReleasing)
 		g.state(kueue.CheckStateReady)
 	}},
+	{name: "name of a reservation used again", invariant: 6, what: "has served before", plant: func(f *fixture) {
+		workload := f.workload("a")
+		f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady).state(kueue.CheckStatePending).release()
+		f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady)
+	}},
 	{name: "claim of another epoch", invariant: 6, what: "serves epoch", plant: func(f *fixture) {
 		g := f.reserve(f.workload("a"), epoch1, "left").allocate()
 		g.claims[0].Annotations[v1alpha1.AnnotationEpoch] = epoch2
@@ -198,6 +203,16 @@ var planted = []struct {
 		first := g.podAfterReady("first", 0, "n0")
 		f.podPhase(first, corev1.PodRunning)
 		g.pod("second", 0, "n0")
+	}},
+	{name: "two pods of one rank in two admissions", invariant: 11, what: "of GangReservation m-" + epoch1, plant: func(f *fixture) {
+		f.moved(func(*corev1.Node, *corev1.Pod) {})
+	}},
+	{name: "two pods of one rank with two Workloads", invariant: 11, what: "of GangReservation a-" + epoch1, plant: func(f *fixture) {
+		f.node("n0", corev1.ConditionTrue)
+		former := f.reserve(f.workload("a"), epoch1, "left").allocate()
+		former.podAfterReady("p", 0, "n0")
+		f.delete(former.workload)
+		f.reserve(f.workload("a"), epoch2, "right").allocate().podAfterReady("q", 0, "n1")
 	}},
 }
 

@@ -15,6 +15,8 @@ import (
 const (
 	// calm is how long a suspicion rests before it costs lists: most are a watch a few milliseconds behind.
 	calm = 250 * time.Millisecond
+	// patience is how long what looks innocent may wait for a suspicion to pay for the lists: short against keepFor.
+	patience = 10 * time.Second
 	// settleLimit bounds one quorum read.
 	settleLimit = 20 * time.Second
 	// moreBreaches are logged after the first, which alone fails the test.
@@ -40,7 +42,8 @@ type Watcher struct {
 	forgot   time.Time     // when forget last ran
 	memory   memory
 	recalled map[moment]client.Object // nil: there was none
-	queue    []suspicion
+	queue    []suspicion              // they look like breaches
+	innocent []suspicion              // they do not, so far
 	breaches []*Breach
 	breached chan struct{}
 }
@@ -158,10 +161,21 @@ func (w *Watcher) Stop() {
 	})
 }
 
-// suspect judges now, with what is known, and queues what looks like a breach. The caller holds mu.
+// suspect judges now, with what is known, and queues what looks like a breach. It is for a rule that the events of every
+// kind that matters to it apply again. The caller holds mu.
 func (w *Watcher) suspect(judge suspicion) {
 	if judge(false) != nil {
 		w.enqueue(judge)
+	}
+}
+
+// judgeTwice is for a rule that one event alone applies: what looks innocent is judged again when the watches of the other
+// kinds have come as far. The caller holds mu.
+func (w *Watcher) judgeTwice(judge suspicion) {
+	if judge(false) != nil {
+		w.enqueue(judge)
+	} else {
+		w.innocent = append(w.innocent, judge)
 	}
 }
 
@@ -181,11 +195,16 @@ func (w *Watcher) enqueue(judge suspicion) {
 }
 
 func (w *Watcher) confirmLoop(ctx context.Context) {
+	impatient := time.NewTicker(patience)
+	defer impatient.Stop()
 	for {
+		due := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.suspected:
+		case <-impatient.C:
+			due = true
 		}
 		select {
 		case <-ctx.Done():
@@ -193,8 +212,16 @@ func (w *Watcher) confirmLoop(ctx context.Context) {
 		case <-time.After(calm):
 		}
 		w.mu.Lock()
-		w.queue = goslices.DeleteFunc(w.queue, func(judge suspicion) bool { return judge(false) == nil })
+		queue := w.queue
+		w.queue = nil
+		for _, judge := range queue {
+			w.judgeTwice(judge)
+		}
+		due = due || len(w.queue) > 0
 		w.mu.Unlock()
+		if !due {
+			continue
+		}
 		limited, cancel := context.WithTimeout(ctx, settleLimit)
 		if err := w.confirm(limited); err != nil && ctx.Err() == nil {
 			w.t.Logf("invariants: a suspicion could not be confirmed, trying again: %v", err)
@@ -203,13 +230,14 @@ func (w *Watcher) confirmLoop(ctx context.Context) {
 	}
 }
 
-// confirm reads from quorum and judges what is queued once more. On an error the rest stays queued.
+// confirm reads from quorum and judges once more, for good, what is queued and what looked innocent. On an error the rest
+// stays queued.
 func (w *Watcher) confirm(ctx context.Context) error {
 	w.confirming.Lock()
 	defer w.confirming.Unlock()
 	w.mu.Lock()
-	batch := w.queue
-	w.queue = nil
+	batch := append(w.queue, w.innocent...)
+	w.queue, w.innocent = nil, nil
 	w.mu.Unlock()
 	if len(batch) == 0 {
 		return nil
