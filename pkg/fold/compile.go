@@ -11,12 +11,14 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-// Compiler checks folds against hardware. It keeps what it found out about pools that did not change, and is not safe for
-// concurrent use.
+// Compiler checks folds against hardware. It keeps what it found out about pools that did not change and which hosts folds
+// had, and is not safe for concurrent use.
 type Compiler struct {
 	calculate capacity.Calculator
 	units     map[unitKey]unit
 	former    map[unitKey]unit
+	// grounds by the name of the fold.
+	grounds map[string]ground
 }
 
 // Compile checks the folds, which are in order of their age: of two on the same hosts the older one stands. What one of them
@@ -24,31 +26,32 @@ type Compiler struct {
 func (c *Compiler) Compile(inv *inventory.Inventory, folds []Fold) []Compiled {
 	c.former, c.units = c.units, map[unitKey]unit{}
 	c.calculate.Sweep()
+	grounds := make(map[string]ground, len(folds))
 	owners := owners{hosts: map[string]string{}, quotas: map[quota]string{}}
 	out := make([]Compiled, 0, len(folds))
 	for _, f := range folds {
 		compiled := Compiled{Fold: f, Hosts: map[string]struct{}{}, Counted: f.Classes}
-		if compiled.Problem = c.compile(inv, &compiled); compiled.Problem == nil {
+		now := groundOf(inv, f)
+		compiled.Problem = c.compile(inv, &compiled)
+		if was := c.grounds[f.Name]; was.revision == f.Revision {
+			now.recall(was, inv, compiled.Problem == nil)
+		}
+		now.add(compiled.Hosts)
+		grounds[f.Name] = now
+		if compiled.Problem == nil {
 			compiled.Problem = owners.claim(&compiled)
 		} else if f.Stands {
 			owners.keep(&compiled)
 		}
 		out = append(out, compiled)
 	}
+	c.grounds = grounds
 	return out
 }
 
 func (c *Compiler) compile(inv *inventory.Inventory, f *Compiled) *reason.Refusal {
 	if len(f.Classes) == 0 {
 		return &reason.Refusal{Code: reason.ShapeUnknown, Message: "it names no DeviceClass"}
-	}
-	for pool, devices := range capacity.Members(inv, f.In, f.Classes...) {
-		p := inv.Pools()[pool]
-		for _, d := range devices {
-			for _, h := range p.Devices[d].Hosts {
-				f.Hosts[h] = struct{}{}
-			}
-		}
 	}
 	for _, name := range f.Classes {
 		if p := classProblem(inv.Class(name)); p != nil {

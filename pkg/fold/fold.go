@@ -8,6 +8,8 @@ import (
 // Fold is what somebody asked for: the devices of some classes in some pools as quota of one resource of one flavor.
 type Fold struct {
 	Name string
+	// Revision is another one when something else is asked for.
+	Revision string
 	// Classes are names of DeviceClasses.
 	Classes []string
 	// In accepts the pools that count.
@@ -24,7 +26,8 @@ type Fold struct {
 // Compiled is a fold on the hardware that exists.
 type Compiled struct {
 	Fold
-	// Hosts that devices of the fold stand on, sound or not. They are this fold's alone.
+	// Hosts that devices of the fold stand on, sound or not, and those of pools that are withheld or gone now. They are this
+	// fold's alone.
 	Hosts map[string]struct{}
 	// Published is how many shares there would be if everything were sound.
 	Published int

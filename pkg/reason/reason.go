@@ -38,7 +38,7 @@ const (
 	PoolMissing Code = "PoolMissing"
 	// ReservationFailed: the API server refused a write of the reservation; the message says which and why.
 	ReservationFailed Code = "ReservationFailed"
-	// NotSeated: the gang's pods did not all appear before the deadline.
+	// NotSeated: the gang's pods did not all appear before the deadline, or the scheduler finds no place for one of them.
 	NotSeated Code = "NotSeated"
 	// SliceLost: the reserved slice can no longer be used: device taint, lost host, claim deleted, room taken.
 	SliceLost Code = "SliceLost"

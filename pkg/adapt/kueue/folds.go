@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,7 +25,8 @@ func Folds(all []*berth.CapacityFold) []fold.Fold {
 			continue
 		}
 		read := fold.Fold{
-			Name: f.Name, Classes: f.Spec.DeviceClasses, In: func(id inventory.PoolID) bool { return f.Spec.PoolSelector.Selects(id.Name) },
+			Name: f.Name, Revision: fmt.Sprintf("%s/%d", f.UID, f.Generation), Classes: f.Spec.DeviceClasses,
+			In:     func(id inventory.PoolID) bool { return f.Spec.PoolSelector.Selects(id.Name) },
 			Flavor: f.Spec.Flavor, Resource: cmp.Or(f.Spec.Resource, DefaultFoldResource), Live: f.Spec.Mode == berth.FoldLive,
 			Stands: stands(f),
 		}

@@ -97,7 +97,7 @@ type NoFitPolicy struct {
 // SeatingPolicy says how long a slice is kept for pods that do not come.
 type SeatingPolicy struct {
 	// timeoutSeconds is how long after hand-over every pod of the gang must exist before the gang is sent back as a
-	// whole.
+	// whole, and for how long the scheduler may find no place for one of them.
 	// +optional
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=1

@@ -62,6 +62,8 @@ type reconciler struct {
 	// readings and eligible are what was read of Workloads and nodes in former passes.
 	readings adaptkueue.Readings
 	eligible *nodes.Eligibility
+	// unplaced are the pods that the scheduler found no place for when the last pass was made.
+	unplaced unplaced
 }
 
 // Setup adds the line to the manager.
@@ -103,8 +105,11 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.judge(v)
+	again := r.judge(v)
 	s := decide(v, fenced{r.Placer, v.unfenced})
+	if again > 0 {
+		s.due(again)
+	}
 	for key, why := range s.recalls {
 		r.Board.Set(key, verdict.Recalled, why)
 	}
@@ -122,6 +127,7 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 	world := r.Cluster.World(s)
 	v := index(s, world, r.folds.Compile(s.CapacityFolds, world.Inventory))
 	v.now, v.notFenced, v.backoff = r.Now(), r.NotFenced(), r.Backoff.Waits
+	v.seating = r.Config.Seating.Timeout.Duration
 	managed := dra.NewManaged(s.AcceleratorPools)
 	v.unfenced = func(id inventory.PoolID) *reason.Refusal {
 		if owner := managed.Owner(id); owner != nil {

@@ -2,6 +2,7 @@ package line
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -18,8 +19,9 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-// judge looks at every reservation that is served and posts whether its slice can still be used.
-func (r *reconciler) judge(v *view) {
+// judge looks at every reservation that is served and posts whether its slice can still be used. It returns when that may
+// change although nothing else does, zero for never.
+func (r *reconciler) judge(v *view) time.Duration {
 	nodesByName := map[string]*corev1.Node{}
 	for _, n := range v.snapshot.Nodes {
 		nodesByName[n.Name] = n
@@ -33,16 +35,26 @@ func (r *reconciler) judge(v *view) {
 	for _, wl := range v.snapshot.Workloads {
 		workloads[wl.UID] = wl
 	}
+	r.unplaced = r.unplaced.among(v.pinned, v.now)
+	var s steps
 	for key, res := range v.reservations {
 		if res.Status.Phase == berth.PhaseReleasing {
 			continue
 		}
 		lost := v.unclearFor(res, workloads)
+		j := newJudgement(v, res, nodesByName, pods[key])
 		if lost == nil {
-			lost = newJudgement(v, res, nodesByName, pods[key]).lost()
+			lost = j.lost()
+		}
+		if lost == nil {
+			var left time.Duration
+			if lost, left = j.unscheduled(r.unplaced); left > 0 {
+				s.due(left)
+			}
 		}
 		r.Board.Set(key, verdict.Hardware, lost)
 	}
+	return s.again
 }
 
 // judgement is about one reservation.

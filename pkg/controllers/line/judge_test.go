@@ -158,7 +158,7 @@ func TestJudge(t *testing.T) {
 		{"the room is taken", func(j *judged) { stranger(j); unschedulablePod(j.pod(1, "")) }, "HostsBusy: the room that was kept for the gang on host pod-a-1 is taken"},
 		{"the room is taken and nobody needs it yet", stranger, ""},
 		{"the room is taken and the scheduler has not said so", func(j *judged) { stranger(j); j.pod(1, "") }, ""},
-		{"the scheduler says so for another reason", func(j *judged) { unschedulablePod(j.pod(1, "")) }, ""},
+		{"the scheduler says so for another reason, and has not for long", func(j *judged) { unschedulablePod(j.pod(1, "")) }, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			j := newJudged(t)

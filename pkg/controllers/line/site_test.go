@@ -87,7 +87,7 @@ func (s *site) view() *view {
 	world := cluster.New().World(s.Snapshot)
 	var folds adaptkueue.FoldCompiler
 	v := index(s.Snapshot, world, folds.Compile(s.CapacityFolds, world.Inventory))
-	v.now, v.notFenced = now, s.notFenced
+	v.now, v.notFenced, v.seating = now, s.notFenced, 5*time.Minute
 	v.unfenced = func(id inventory.PoolID) *reason.Refusal { return s.unfenced[id.Name] }
 	v.backoff = func(uid types.UID) (time.Duration, *reason.Refusal) {
 		if wait := s.backoff[uid]; wait > 0 {

@@ -34,6 +34,8 @@ type view struct {
 	// former and present reservations of each Workload.
 	ofWorkload map[types.UID][]*berth.GangReservation
 	configs    map[string]*berth.GangReservationConfig
+	// seating is how long the pods of a gang may take where its check does not say.
+	seating time.Duration
 	// ending are the owners whose pods of a former admission have not ended yet.
 	ending map[types.UID]bool
 	// notFenced is why nothing may be reserved; nil when the policies are in force.
@@ -121,6 +123,16 @@ func (v *view) noFitTimeout(check *kueue.AdmissionCheck) time.Duration {
 		return 0
 	}
 	return time.Duration(*config.Spec.NoFit.TimeoutSeconds) * time.Second
+}
+
+// seatingTimeout is how long the pods of a gang may take to appear, and each of them to find its place. The first of it is
+// counted in pkg/controllers/seating.
+func (v *view) seatingTimeout(check string) time.Duration {
+	config := v.configOf(v.checks[kueue.AdmissionCheckReference(check)])
+	if config == nil || config.Spec.Seating.TimeoutSeconds == nil {
+		return v.seating
+	}
+	return time.Duration(*config.Spec.Seating.TimeoutSeconds) * time.Second
 }
 
 // configOf is what the check names as its parameters, or nil.

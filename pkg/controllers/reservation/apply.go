@@ -243,7 +243,8 @@ func (r *reconciler) drop(ctx context.Context, g *gathered) error {
 	}
 	res.Finalizers = slices.DeleteFunc(res.Finalizers, func(f string) bool { return f == berth.FinalizerReservation })
 	key := types.NamespacedName{Namespace: res.Namespace, Name: res.Name}
-	// A gang whose pods did not come has had its turn, although it may be the oldest: whoever waits gets the slice first.
+	// A gang whose pods did not come or found no place has had its turn, although it may be the oldest: whoever waits gets
+	// the slice first.
 	if why := r.Board.Lost(key); why != nil && why.Code == reason.NotSeated {
 		r.Backoff.Failed(res.Spec.WorkloadRef.UID, why)
 	}

@@ -90,8 +90,8 @@ const (
 
 // Seating is about gangs whose pods do not all appear.
 type Seating struct {
-	// timeout is how long after the hand-over every pod of a gang must exist, where the check's GangReservationConfig
-	// does not say otherwise. Between 1s and 24h. Default: 5m.
+	// timeout is how long after the hand-over every pod of a gang must exist, and for how long the scheduler may find no
+	// place for one, where the check's GangReservationConfig does not say otherwise. Between 1s and 24h. Default: 5m.
 	Timeout metav1.Duration `json:"timeout"`
 }
 
