@@ -2,12 +2,10 @@ package wholepath
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +14,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
 	"github.com/berth-dev/berth/test/scene"
 )
