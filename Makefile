@@ -19,7 +19,7 @@ UNIT_TIMEOUT ?= 20m
 # Packages whose tests start clusters, at once. Such tests mostly wait, for leases and for Kubernetes' own timers.
 CLUSTER_PARALLEL ?= 2
 CLUSTER_TIMEOUT ?= 40m
-# Passed to every `go test`, for instance TESTFLAGS='-run TestSeating -v'.
+# Passed to every `go test`, for instance TESTFLAGS='-run TestWritesOfOneGang -v'.
 TESTFLAGS ?=
 # How often test-ten runs the suite.
 PASSES ?= 10

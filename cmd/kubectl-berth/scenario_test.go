@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestScenarios plays the scripts in testdata/scenarios, one for each scenario from the field that offline objects can
-// show. A script is comments and steps. A step is a command line, the lines that it needs, a line "----" and what it says:
+// TestScenarios plays the scripts in testdata/scenarios, one for each scenario of docs/invariants.md that objects
+// without a cluster can show. A script is comments and steps. A step is a command line, the lines that it needs, a line "----" and what it says:
 //
 //	nodes h0..h3 cpu=32
 //	----

@@ -17,6 +17,7 @@ type Metrics struct {
 	writes       *prometheus.CounterVec
 	breaches     prometheus.Counter
 	shares       *counts
+	targets      *counts
 	quotas       *prometheus.CounterVec
 }
 
@@ -43,12 +44,14 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}),
 		shares: newCounts("berth_fold_shares",
 			"The number that a CapacityFold's targets divide among them.", "fold"),
+		targets: newCounts("berth_fold_targets",
+			"Targets of CapacityFolds by state: all but Following do not hold the number that they should.", "state"),
 		quotas: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_fold_quota_writes_total",
 			Help: "Quotas that were written for CapacityFolds, by the kind of their target.",
 		}, []string{"kind"}),
 	}
-	for _, c := range []prometheus.Collector{m.passes, m.waiting, m.reservations, m.writes, m.breaches, m.shares, m.quotas} {
+	for _, c := range []prometheus.Collector{m.passes, m.waiting, m.reservations, m.writes, m.breaches, m.shares, m.targets, m.quotas} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -72,8 +75,11 @@ func (m *Metrics) SetReservations(byPhase map[string]int) { m.reservations.set(b
 // LedgerBreached notes that the ledger had to be built anew.
 func (m *Metrics) LedgerBreached() { m.breaches.Inc() }
 
-// SetFoldShares replaces the number of each CapacityFold.
-func (m *Metrics) SetFoldShares(byFold map[string]int) { m.shares.set(byFold) }
+// SetFolds replaces the number of each CapacityFold, and how many targets of all of them are in each state.
+func (m *Metrics) SetFolds(shares, targetsByState map[string]int) {
+	m.shares.set(shares)
+	m.targets.set(targetsByState)
+}
 
 // QuotaWritten notes that a quota was written into a target of the kind.
 func (m *Metrics) QuotaWritten(kind string) { m.quotas.WithLabelValues(kind).Inc() }

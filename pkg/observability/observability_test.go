@@ -37,8 +37,8 @@ func TestGauges(t *testing.T) {
 	m.SetWaiting(map[string]int{"NoFreeSlice": 2})
 	m.SetReservations(map[string]int{"Planned": 1, "Reserved": 4})
 	m.ObservePass(3 * time.Millisecond)
-	m.SetFoldShares(map[string]int{"gone": 3, "tpus": 4})
-	m.SetFoldShares(map[string]int{"tpus": 16})
+	m.SetFolds(map[string]int{"gone": 3, "tpus": 4}, map[string]int{"NotReady": 3})
+	m.SetFolds(map[string]int{"tpus": 16}, map[string]int{"Following": 2, "FoldContested": 1})
 	m.QuotaWritten("Cohort")
 	m.QuotaWritten("ClusterQueue")
 	m.QuotaWritten("Cohort")
@@ -50,6 +50,10 @@ berth_fold_quota_writes_total{kind="Cohort"} 2
 # HELP berth_fold_shares The number that a CapacityFold's targets divide among them.
 # TYPE berth_fold_shares gauge
 berth_fold_shares{fold="tpus"} 16
+# HELP berth_fold_targets Targets of CapacityFolds by state: all but Following do not hold the number that they should.
+# TYPE berth_fold_targets gauge
+berth_fold_targets{state="FoldContested"} 1
+berth_fold_targets{state="Following"} 2
 # HELP berth_gangs_waiting Gangs that wait for devices, by the reason that their Workload shows.
 # TYPE berth_gangs_waiting gauge
 berth_gangs_waiting{reason="NoFreeSlice"} 2
@@ -59,7 +63,7 @@ berth_reservations{phase="Planned"} 1
 berth_reservations{phase="Reserved"} 4
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-		"berth_gangs_waiting", "berth_reservations", "berth_fold_shares", "berth_fold_quota_writes_total"); err != nil {
+		"berth_gangs_waiting", "berth_reservations", "berth_fold_shares", "berth_fold_targets", "berth_fold_quota_writes_total"); err != nil {
 		t.Error(err)
 	}
 	if n := testutil.CollectAndCount(m.passes); n != 1 {

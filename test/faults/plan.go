@@ -7,6 +7,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Kind is when a fault strikes.
@@ -82,6 +84,7 @@ type Plan struct {
 	recorded []Site
 	frozen   bool
 	fired    []Site
+	late     bool
 	waiting  []chan struct{} // closed at the first firing
 }
 
@@ -94,6 +97,24 @@ func (p *Plan) Record() []Site {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.recorded)
+}
+
+// Late reports whether a write was not answered in time, without a fault: it may be made again, so that the record has
+// writes that other runs need not have.
+func (p *Plan) Late() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late
+}
+
+// answered notes an answer that no fault has changed.
+func (p *Plan) answered(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.late = true
+	}
+	return err
 }
 
 // Fired returns a channel that is closed when the first fault strikes, before its hook runs.
@@ -173,7 +194,7 @@ func (p *Plan) write(site Site, send func(visible bool) error) error {
 		return err
 	}
 	if fault == nil {
-		return send(true)
+		return p.answered(send(true))
 	}
 	hook := fault.Hook
 	if hook == nil {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -192,4 +193,25 @@ func TestEachNamespaceHasItsOwnPlan(t *testing.T) {
 		t.Errorf("the other run recorded %v", got)
 	}
 	must(t, c.Create(here.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "each-unplanned"}}))
+}
+
+func TestLateIsAWriteThatTimedOut(t *testing.T) {
+	f := newFixture(t, "late")
+	plan := faults.NewPlan()
+	c := faults.Wrap(f.client, plan)
+	must(t, c.Create(f.ctx, f.configMap("a")))
+	if err := c.Create(f.ctx, f.configMap("a")); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("created twice: %v", err)
+	}
+	if plan.Late() {
+		t.Error("both were answered")
+	}
+	over, cancel := context.WithDeadline(f.ctx, time.Now())
+	defer cancel()
+	if err := c.Create(over, f.configMap("b")); err == nil {
+		t.Error("created after the deadline")
+	}
+	if !plan.Late() {
+		t.Error("a write that came to its deadline is not told")
+	}
 }

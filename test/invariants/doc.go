@@ -1,5 +1,5 @@
 // Package invariants watches a cluster while a test runs on it and fails the test at the first breach of one of
-// Berth's invariants 1 to 4, 6, 7 and 11.
+// Berth's invariants 1 to 4, 6, 7 and 11, which docs/invariants.md lists.
 //
 //	w := invariants.Watch(t, cfg, invariants.WithAuditLog(path))
 //	…

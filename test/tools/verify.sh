@@ -15,7 +15,7 @@ complain() { # <headline> <indented lines> <what to do>
 
 # What `make generate` writes: hash and path, one file a line.
 generated() {
-	find config/crd charts/berth pkg -type f \
+	find config/crd config/kustomization.yaml config/manager/configmap.yaml charts/berth pkg -type f \
 		\( -path 'config/*' -o -path 'charts/*' -o -name 'zz_generated*.go' \) | sort |
 		while IFS= read -r file; do
 			printf '%s %s\n' "$(git hash-object --no-filters "$file")" "$file"

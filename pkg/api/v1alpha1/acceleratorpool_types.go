@@ -236,7 +236,7 @@ type ShapeCounts struct {
 type PoolProblem struct {
 	// name is the DRA pool's name.
 	Name string `json:"name"`
-	// reason is PoolIncomplete or PoolInvalid.
+	// reason is PoolIncomplete, PoolInvalid or GateOff.
 	Reason string `json:"reason"`
 	// message says what is wrong and where.
 	Message string `json:"message"`

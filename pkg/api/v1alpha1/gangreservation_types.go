@@ -14,7 +14,7 @@ import (
 // +kubebuilder:resource:shortName=gres,categories=berth
 // +kubebuilder:printcolumn:name="Workload",type=string,JSONPath=`.spec.workloadRef.name`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name="Devices",type=string,JSONPath=`.spec.podSets[*].claims[*].devices[*].device`
+// +kubebuilder:printcolumn:name="First Device",type=string,JSONPath=`.spec.podSets[*].claims[*].devices[*].device`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type GangReservation struct {

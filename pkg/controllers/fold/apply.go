@@ -79,7 +79,7 @@ func (r *reconciler) apply(ctx context.Context, f *folded, d decision) (time.Dur
 		f.wroteFlavor, f.wroteResource = f.compiled.Flavor, f.compiled.Resource
 	}
 	f.settled, f.known, f.looked = d.settled, d.known, f.looked || f.compiled.Problem == nil
-	f.shares, f.waits = int(d.status.Shares), d.waits
+	f.written, f.waits = &d.status, d.waits
 
 	var group errgroup.Group
 	group.SetLimit(parallel)

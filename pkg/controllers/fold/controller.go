@@ -99,7 +99,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		})
 	}
 	_ = group.Wait() // no function of the group returns an error
-	r.Metrics.SetFoldShares(v.shares())
+	r.Metrics.SetFolds(v.shares(), v.states())
 	return ctrl.Result{RequeueAfter: again.after}, failed.err()
 }
 

@@ -33,8 +33,8 @@ type folded struct {
 	targets  []target
 	// left are numbers that it wrote before its spec changed, and will not write any more.
 	left []stay
-	// shares is its number, once that is written down.
-	shares int
+	// written is its status as it was written down last.
+	written *berth.CapacityFoldStatus
 	*kept
 }
 
@@ -79,7 +79,7 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 	books := adaptkueue.NewBooks(s, compiled)
 	for i, c := range compiled {
 		object := byName[c.Name]
-		f := folded{now: now, object: object, compiled: c, shares: int(object.Status.Shares), kept: r.keep(object.UID)}
+		f := folded{now: now, object: object, compiled: c, written: &object.Status, kept: r.keep(object.UID)}
 		under := map[string]bool{}
 		for _, t := range object.Spec.Targets {
 			found := cached(s, t)
@@ -103,7 +103,18 @@ func (r *reconciler) gather(ctx context.Context) (*view, error) {
 func (v *view) shares() map[string]int {
 	shares := map[string]int{}
 	for _, f := range v.folds {
-		shares[f.object.Name] = f.shares
+		shares[f.object.Name] = int(f.written.Shares)
 	}
 	return shares
+}
+
+// states is how many targets of all folds stand in each.
+func (v *view) states() map[string]int {
+	states := map[string]int{}
+	for _, f := range v.folds {
+		for _, t := range f.written.Targets {
+			states[string(t.State)]++
+		}
+	}
+	return states
 }

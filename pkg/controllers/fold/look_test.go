@@ -352,7 +352,7 @@ func TestFollowsTheHardware(t *testing.T) {
 	l.wrote("update Cohort, update status CapacityFold")
 	l.holds("Cohort", "research", "4")
 	l.said("tpus: Normal CapacityRose 4 berth.dev/shares of flavor tpu-v5e, 2 before")
-	l.measured(`berth_fold_quota_writes_total{kind="Cohort"} 3`, `berth_fold_shares{fold="tpus"} 4`)
+	l.measured(`berth_fold_quota_writes_total{kind="Cohort"} 3`, `berth_fold_shares{fold="tpus"} 4`, `berth_fold_targets{state="Following"} 1`)
 	l.wrote("")
 
 	if err := l.Delete(t.Context(), l.fold()); err != nil {

@@ -79,6 +79,7 @@ func TestSomebodyElseWritesTheNumber(t *testing.T) {
 		l.holds("ClusterQueue", "a", "7")
 		l.stands(queueA, "FoldContested", contested)
 		l.said("tpus: Warning FoldContested ClusterQueue a: " + contested)
+		l.measured(`berth_fold_quota_writes_total{kind="ClusterQueue"} 2`, `berth_fold_shares{fold="tpus"} 4`, `berth_fold_targets{state="FoldContested"} 1`)
 		l.wrote("")
 		return l
 	}

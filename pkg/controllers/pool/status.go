@@ -102,7 +102,7 @@ func fencedness(p *berth.AcceleratorPool, s berth.AcceleratorPoolStatus, overdra
 	if finding.Verdict != policy.InForce {
 		return false, "NotInForce", "nothing is reserved here until the fence is in force: " + finding.Message
 	}
-	notes := []string{"writes by others are refused"}
+	why, notes := "Fenced", []string{"writes by others are refused"}
 	if len(s.Holders) > 0 {
 		var names []string
 		for _, h := range s.Holders {
@@ -112,12 +112,13 @@ func fencedness(p *berth.AcceleratorPool, s berth.AcceleratorPoolStatus, overdra
 		notes = append(notes, "claims of others hold devices here from before: "+some(slices.Compact(names)))
 	}
 	if len(overdrawn) > 0 {
+		why = "Overdrawn"
 		notes = append(notes, "more is taken than there is: "+some(overdrawn))
 	}
 	if blanket := blanketTolerations(v); len(blanket) > 0 {
 		notes = append(notes, "templates that tolerate the scheduler's taint and will fail at the policy instead: "+some(blanket))
 	}
-	return true, "Fenced", strings.Join(notes, "; ")
+	return true, why, strings.Join(notes, "; ")
 }
 
 // overdrawn says of which devices and counters more is taken than there is, and by whom.

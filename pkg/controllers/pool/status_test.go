@@ -254,7 +254,7 @@ func TestFencedCondition(t *testing.T) {
 		}, "True Fenced: writes by others are refused; templates that tolerate the scheduler's taint and will fail at the policy instead: ml/all, ml/first, ml/key"},
 		{"overdrawn", func(s *snapshot.Snapshot, _ *view) {
 			s.ResourceClaims = []*resourcev1.ResourceClaim{dratest.Claim("x", "a", dratest.Result(driver, "pod-a", "pair-0")), dratest.Claim("x", "b", dratest.Result(driver, "pod-a", "single-0"))}
-		}, "True Fenced: writes by others are refused; claims of others hold devices here from before: x/a, x/b; more is taken than there is: counter cs/h0 of pool pod-a (x/a, x/b)"},
+		}, "True Overdrawn: writes by others are refused; claims of others hold devices here from before: x/a, x/b; more is taken than there is: counter cs/h0 of pool pod-a (x/a, x/b)"},
 		{"observe", func(s *snapshot.Snapshot, _ *view) { s.AcceleratorPools[0].Spec.Fence = berth.FenceObserve; holders(s) }, "False Observe: others may allocate from these pools: their claims are counted, nothing keeps them away"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
