@@ -74,7 +74,9 @@ func names(targets []*Target) string {
 // search finds the devices for the gang that drain soonest, beside all other targets, or else beside those of gangs that
 // stand in line for longer. own is the target that the result would replace. Nil when there is none.
 func (p *pass) search(e Entry, own *Target) *Target {
-	key := p.refusals.needOf(e)
+	// Where a gang found none, one behind it in its queue that needs the same gets none in the place of another queue's: it
+	// would be gone by the next pass. Of gangs of other queues that says nothing: they may stand in line for longer.
+	key := e.Queue + "\x00" + p.refusals.needOf(e)
 	if own != nil {
 		key += "\x00" + own.For
 	}

@@ -258,6 +258,21 @@ func TestAnOlderGangIsNotOvertaken(t *testing.T) {
 	s.passes(t, "old on tpu-8x8-0; young waits for pod/tpu-4x8-0: drains when ml/old ends")
 }
 
+// That a younger gang of another queue finds no target says nothing of an older one that wants the same, wherever it stands.
+func TestAnOlderGangFindsWhatAYoungerDoesNot(t *testing.T) {
+	s := kep()
+	s.comes("a", "tpu-8x8", queue("x"))
+	s.pass()
+	s.comes("middle", "tpu-8x8", queue("y"), since(60))
+	s.passes(t, "middle waits for pod/tpu-8x8-0: drains when ml/a ends")
+	s.comes("young", "tpu-8x8", queue("z"), since(90))
+	s.comes("never", "tpu-8x8", queue("x"), since(10), pods(func(ps *gang.PodSet) { ps.Count, ps.Slices = 32, 2 }))
+	s.comes("old", "tpu-8x8", queue("x"), since(30))
+	for range 3 {
+		s.passes(t, "old waits for pod/tpu-8x8-0: drains when ml/a ends")
+	}
+}
+
 // A gang that comes before another in its queue takes its place.
 func TestWhoComesFirstHasTheTarget(t *testing.T) {
 	s := kep()
