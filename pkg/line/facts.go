@@ -33,13 +33,14 @@ type classFacts struct {
 
 // memberFacts are those of the devices of one class and span in one pool.
 type memberFacts struct {
-	id           inventory.PoolID
-	plan         *inventory.Plan
-	off, classes uint64
-	span         int
-	devices      int
-	taken        uint64
-	free         []uint64
+	id          inventory.PoolID
+	plan        *inventory.Plan
+	off, faults uint64
+	classes     uint64
+	span        int
+	devices     int
+	taken       uint64
+	free        []uint64
 }
 
 // factsOf reads what the refusal of a gang depends on.
@@ -172,7 +173,7 @@ func readClass(name string, w placement.World) classFacts {
 func readMember(m *inventory.Members, w placement.World) memberFacts {
 	pool, state := w.Inventory.Pools()[m.Pool], w.Inventory.State(m.Pool)
 	return memberFacts{
-		id: pool.ID, plan: pool.Plan(), off: state.Fingerprint, classes: state.Classes(),
+		id: pool.ID, plan: pool.Plan(), off: state.Fingerprint, faults: state.Faults, classes: state.Classes(),
 		span: m.Span, devices: len(m.Devices), taken: w.Ledger.Fingerprint(m.Pool),
 	}
 }
@@ -214,7 +215,7 @@ func (f *classFacts) stillHold(w placement.World, exact, sameHardware bool) bool
 	return true
 }
 
-// same reports whether the hardware is the same.
+// same reports whether the hardware is the same, and what is said of it.
 func (m *memberFacts) same(o *memberFacts) bool {
-	return m.id == o.id && m.plan == o.plan && m.off == o.off && m.classes == o.classes && m.span == o.span && m.devices == o.devices
+	return m.id == o.id && m.plan == o.plan && m.off == o.off && m.faults == o.faults && m.classes == o.classes && m.span == o.span && m.devices == o.devices
 }
