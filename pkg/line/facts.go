@@ -2,6 +2,7 @@ package line
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,7 +18,10 @@ type facts struct {
 	inventory *inventory.Inventory
 	// exact is true where any change of what is taken matters: when the placer gave up, as it may find its way elsewhere,
 	// and when it refused for another reason than that devices are held, as that may become the reason.
-	exact   bool
+	exact bool
+	// guessed is true when the refusal is not proved: for another demand the placer looks elsewhere first and may find a way.
+	guessed bool
+	demand  placement.Demand
 	classes []classFacts
 	// used of the counters of each pool, for gangs of several devices: those may fit one by one and not together.
 	used map[inventory.PoolID][]int64
@@ -73,6 +77,9 @@ func factsOf(g gang.Gang, w placement.World, exact bool) facts {
 // stillHold reports whether nothing got better for the gang, or, when the facts have to be exact, whether nothing changed.
 func (f *facts) stillHold(g gang.Gang, w placement.World, exact bool) bool {
 	exact = exact || f.exact
+	if f.guessed && !maps.Equal(f.demand, w.Demand) {
+		return false
+	}
 	for i := range f.classes {
 		if !f.classes[i].stillHold(w, exact, w.Inventory == f.inventory) {
 			return false

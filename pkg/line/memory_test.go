@@ -3,7 +3,10 @@ package line_test
 import (
 	"testing"
 
+	"github.com/berth-dev/berth/pkg/gang"
 	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/line"
+	"github.com/berth-dev/berth/pkg/placement"
 	"github.com/berth-dev/berth/pkg/placement/worlds"
 	"github.com/berth-dev/berth/pkg/reason"
 )
@@ -26,5 +29,36 @@ func TestThePresentFaultOfAHostIsTold(t *testing.T) {
 		fault(why)
 		s.passes(t, "")
 		s.says(t, "big", "HostUnusable: no tpu-8x8 is free: 1 of 1 is out of use: host pod-h3 "+why)
+	}
+}
+
+// refuser refuses everybody.
+type refuser struct{ proved bool }
+
+func (r refuser) Place(gang.Gang, placement.World) placement.Decision {
+	return placement.Decision{Refusal: &reason.Refusal{Code: reason.NoFreeSlice, Message: "none is free"}, Proved: r.proved}
+}
+
+// Where a placer looks first depends on the demand, so a search that it gave up may find a way for another demand.
+func TestRefusalsWithoutProofStandForTheirDemand(t *testing.T) {
+	for _, row := range []struct {
+		proved bool
+		asked  int
+	}{{true, 0}, {false, 1}} {
+		s := kep()
+		s.placer = refuser{row.proved}
+		s.comes("a", "tpu-4x4", func(e *line.Entry) { e.NoTarget = true })
+		asked := func(demand placement.Demand) int {
+			in := s.input()
+			in.World.Demand = demand
+			return line.Pass(in).Asked
+		}
+		asked(placement.Demand{"tpu-4x4": 1})
+		if n := asked(placement.Demand{"tpu-4x4": 1}); n != 0 {
+			t.Errorf("proved %v: %d questions, and nothing changed", row.proved, n)
+		}
+		if n := asked(placement.Demand{"tpu-4x4": 1, "tpu-8x8": 0.5}); n != row.asked {
+			t.Errorf("proved %v: %d questions for another demand, want %d", row.proved, n, row.asked)
+		}
 	}
 }
