@@ -342,6 +342,22 @@ func TestTargetOfSeveralSlices(t *testing.T) {
 	s.passes(t, "pair waits for pod/tpu-4x4-0, pod/tpu-4x4-12: drains when ml/a ends by 08:10")
 }
 
+// Devices that have to stand in one rack are no target any more when one of them turns out to stand in another.
+func TestTargetInOneRack(t *testing.T) {
+	site := worlds.GPURacks(2, 2, 1)
+	s := newSite(site)
+	two := pods(func(ps *gang.PodSet) { ps.Count, ps.Interconnect = 2, gang.Required })
+	s.comes("a", "gpu", two, runs(10))
+	s.comes("b", "gpu", two, runs(20))
+	s.pass()
+	s.comes("big", "gpu", two)
+	s.passes(t, "big waits for r0-n0/gpu-0, r0-n1/gpu-0: drains when ml/a ends by 08:10")
+	s.inv = site.Tie("example.com/rack", func(d *inventory.Device) string {
+		return map[string]string{"r0-n0": "rack-0", "r0-n1": "rack-2", "r1-n0": "rack-1", "r1-n1": "rack-1"}[d.Pool.Name]
+	}).Inventory()
+	s.passes(t, "big waits for r1-n0/gpu-0, r1-n1/gpu-0: drains when ml/b ends by 08:20")
+}
+
 // A barred pool is nobody's target.
 func TestBarredPools(t *testing.T) {
 	s := newSite(worlds.Times(2, worlds.KEP8x8))
