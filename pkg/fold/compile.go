@@ -159,7 +159,7 @@ func smallest(inv *inventory.Inventory, classes []string) string {
 	})
 }
 
-// tiling says which class falls short of what the classes can fill together, in the first pool where one does.
+// tiling says which classes fall short of what the classes can fill together, and in which pools: up to three of them.
 func (c *Compiler) tiling(inv *inventory.Inventory, f *Fold) *reason.Refusal {
 	if len(f.Classes) == 1 {
 		return nil

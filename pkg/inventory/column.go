@@ -21,8 +21,8 @@ type column struct {
 // The caller must not change it.
 func (inv *Inventory) Column(resource string) []int64 { return inv.column(resource).amounts }
 
-// Least is the smallest amount of a resource that a host has which is not blocked, in thousandths; without such a host it
-// is zero.
+// Least is the smallest amount of a resource that a host under some device has which is not blocked, in thousandths; without
+// such a host it is zero.
 func (inv *Inventory) Least(resource string) int64 { return inv.column(resource).least }
 
 func (inv *Inventory) column(resource string) column {
@@ -33,10 +33,13 @@ func (inv *Inventory) column(resource string) column {
 	}
 	c := column{amounts: make([]int64, len(inv.names)), least: math.MaxInt64}
 	for i, name := range inv.names {
-		h := inv.hosts[name]
-		c.amounts[i] = h.Allocatable[resource]
-		if h.Blocked == nil {
-			c.least = min(c.least, c.amounts[i])
+		c.amounts[i] = inv.hosts[name].Allocatable[resource]
+	}
+	for i := range inv.states {
+		for _, at := range inv.states[i].Hosts {
+			if at >= 0 && inv.hosts[inv.names[at]].Blocked == nil {
+				c.least = min(c.least, c.amounts[at])
+			}
 		}
 	}
 	if c.least == math.MaxInt64 {

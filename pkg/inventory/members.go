@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"hash/maphash"
 	"slices"
+
+	"github.com/berth-dev/berth/pkg/reason"
 )
 
 // Members are devices of one class in one pool that stand on the same number of hosts.
@@ -100,6 +102,12 @@ type membersKey struct {
 	span, devices int
 }
 
+type faultKey struct {
+	host   int
+	code   reason.Code
+	detail string
+}
+
 // seed makes fingerprints comparable within one process; they are never stored.
 var seed = maphash.MakeSeed()
 
@@ -111,6 +119,8 @@ type State struct {
 	Off []bool
 	// Fingerprint of Off: equal for equal contents within one process.
 	Fingerprint uint64
+	// Faults is a fingerprint of why hosts are blocked, which changes what is said of their devices and nothing else.
+	Faults uint64
 	// Hosts are the positions in Inventory.Hosts of the plan's hosts, -1 for one that nobody knows.
 	Hosts   []int32
 	classes uint64
@@ -142,7 +152,10 @@ func (inv *Inventory) state(p *Pool) State {
 		if s.Hosts[h] = at; !known {
 			s.Hosts[h] = -1
 		}
-		if !known || inv.hosts[name].Blocked != nil {
+		if host := inv.hosts[name]; host == nil || host.Blocked != nil {
+			if host != nil {
+				s.Faults += maphash.Comparable(seed, faultKey{h, host.Blocked.Code, host.Blocked.Detail})
+			}
 			for _, d := range pl.On(h) {
 				s.Off[d] = true
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/berth-dev/berth/pkg/inventory"
+	"github.com/berth-dev/berth/pkg/placement/worlds"
 )
 
 var id = inventory.PoolID{Driver: "d", Name: "p"}
@@ -113,12 +114,15 @@ func TestTaintsSpreadUpward(t *testing.T) {
 		devices []inventory.PublishedDevice
 		want    []string
 	}{
-		"part to whole":            {[]inventory.PublishedDevice{tainted(half("h1", "n1", "a"), bad), half("h2", "n2", "b"), whole}, []string{"h1", "whole"}},
-		"whole to none":            {[]inventory.PublishedDevice{half("h1", "n1", "a"), half("h2", "n2", "b"), tainted(whole, bad)}, []string{"whole"}},
-		"other effects":            {[]inventory.PublishedDevice{tainted(half("h1", "n1", "a"), inventory.Taint{Key: "info", Effect: "None"}), whole}, nil},
-		"siblings on a counter":    {[]inventory.PublishedDevice{tainted(dev("m1", []string{"n1"}, takes("cs", "a", 1000)), bad), dev("m2", []string{"n1"}, takes("cs", "a", 1000)), dev("gpu", []string{"n1"}, takes("cs", "a", 4000))}, []string{"gpu", "m1"}},
-		"without counters":         {[]inventory.PublishedDevice{tainted(dev("g1", []string{"n1"}), bad), dev("g2", []string{"n1"})}, []string{"g1"}},
-		"same hardware, two names": {[]inventory.PublishedDevice{tainted(half("h1", "n1", "a"), bad), half("alias", "n1", "a")}, []string{"alias", "h1"}},
+		"part to whole":                  {[]inventory.PublishedDevice{tainted(half("h1", "n1", "a"), bad), half("h2", "n2", "b"), whole}, []string{"h1", "whole"}},
+		"whole to none":                  {[]inventory.PublishedDevice{half("h1", "n1", "a"), half("h2", "n2", "b"), tainted(whole, bad)}, []string{"whole"}},
+		"other effects":                  {[]inventory.PublishedDevice{tainted(half("h1", "n1", "a"), inventory.Taint{Key: "info", Effect: "None"}), whole}, nil},
+		"siblings on a counter":          {[]inventory.PublishedDevice{tainted(dev("m1", []string{"n1"}, takes("cs", "a", 1000)), bad), dev("m2", []string{"n1"}, takes("cs", "a", 1000)), dev("gpu", []string{"n1"}, takes("cs", "a", 4000))}, []string{"gpu", "m1"}},
+		"without counters":               {[]inventory.PublishedDevice{tainted(dev("g1", []string{"n1"}), bad), dev("g2", []string{"n1"})}, []string{"g1"}},
+		"larger, on another counter":     {[]inventory.PublishedDevice{tainted(half("h1", "n1", "a"), bad), dev("both", []string{"n1", "n2"}, takes("cs", "b", 4000))}, []string{"h1"}},
+		"larger, and allocatable beside": {[]inventory.PublishedDevice{tainted(dev("m1", []string{"n1"}, takes("cs", "a", 1000), takes("cs", "b", 4000)), bad), dev("both", []string{"n1", "n2"}, takes("cs", "a", 3000))}, []string{"m1"}},
+		"same host, one counter less":    {[]inventory.PublishedDevice{tainted(dev("m1", []string{"n1"}, takes("cs", "a", 4000), takes("cs", "b", 1000)), bad), dev("m2", []string{"n1"}, takes("cs", "a", 4000))}, []string{"m1"}},
+		"same hardware, two names":       {[]inventory.PublishedDevice{tainted(half("h1", "n1", "a"), bad), half("alias", "n1", "a")}, []string{"alias", "h1"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +137,35 @@ func TestTaintsSpreadUpward(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A device of several cubes consumes counters of cubes only, those inside a cube consume counters of hosts, too.
+func TestTaintsSpreadToSeveralCubes(t *testing.T) {
+	for tainted, want := range map[string][]string{
+		"c0-1-3":  {"c0-1-3", "c0-2-2", "c0-4-0", "c0-8-0", "c0-16-0", "m2-0", "m4-0"},
+		"c1-8-8":  {"c1-8-8", "c1-16-0", "m2-0", "m4-0"},
+		"c2-16-0": {"c2-16-0", "m2-2", "m4-0"},
+		"m2-0":    {"m2-0", "m4-0"},
+		"m4-0":    {"m4-0"},
+	} {
+		site := worlds.Cubes(4)("p")
+		for i := range site.Slices {
+			for j := range site.Slices[i].Devices {
+				if d := &site.Slices[i].Devices[j]; d.Name == tainted {
+					d.Taints = []inventory.Taint{{Key: "bad", Effect: inventory.NoExecute}}
+				}
+			}
+		}
+		var got []string
+		for _, d := range site.Inventory().Pools()[0].Devices {
+			if len(d.Taints) > 0 {
+				got = append(got, d.Name)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s is tainted: %s", tainted, diff)
+		}
 	}
 }
 

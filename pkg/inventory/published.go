@@ -68,8 +68,8 @@ func NewPool(id PoolID, published []Published) *Pool {
 	if p.Problem == nil {
 		p.Problem = p.checkGate()
 	}
-	p.spreadTaints()
 	p.plan = newPlan(p)
+	p.spreadTaints()
 	return p
 }
 
@@ -231,8 +231,10 @@ func sum(consumes []Charge) []Charge {
 			charge = append(charge, Charge{CounterSet: name.set, Counter: name.name, Milli: milli})
 		}
 	}
-	slices.SortFunc(charge, func(a, b Charge) int {
-		return cmp.Or(cmp.Compare(a.CounterSet, b.CounterSet), cmp.Compare(a.Counter, b.Counter))
-	})
+	slices.SortFunc(charge, byCounter)
 	return charge
+}
+
+func byCounter(a, b Charge) int {
+	return cmp.Or(cmp.Compare(a.CounterSet, b.CounterSet), cmp.Compare(a.Counter, b.Counter))
 }

@@ -40,24 +40,14 @@ func (p *Pool) spreadTaints() {
 	if len(tainted) == 0 {
 		return
 	}
-	consumers := map[counterName][]*Device{}
-	for _, d := range p.Devices {
-		for _, c := range d.Charge {
-			key := counterName{c.CounterSet, c.Counter}
-			consumers[key] = append(consumers[key], d)
-		}
-	}
 	for t, own := range tainted {
 		has := map[*Device]bool{}
 		for _, d := range own {
 			has[d] = true
 		}
 		for _, part := range own {
-			if len(part.Charge) == 0 {
-				continue // Shares nothing with anybody, so it is part of nothing.
-			}
-			for _, whole := range consumers[counterName{part.Charge[0].CounterSet, part.Charge[0].Counter}] {
-				if !has[whole] && p.contains(whole, part) {
+			for _, at := range p.around(part) {
+				if whole := p.Devices[at]; !has[whole] && p.contains(whole, part) {
 					has[whole] = true
 					whole.Taints = append(whole.Taints, t)
 				}
@@ -69,27 +59,49 @@ func (p *Pool) spreadTaints() {
 	}
 }
 
+// around are the positions of the devices that may contain a part: those on its first host, or where it matches no node,
+// those that consume its first counter.
+func (p *Pool) around(part *Device) []int32 {
+	if len(part.Charge) == 0 {
+		return nil // Shares nothing with anybody, so it is part of nothing.
+	}
+	if len(part.Hosts) > 0 {
+		host, _ := p.plan.HostPosition(part.Hosts[0])
+		return p.plan.On(host)
+	}
+	var all []int32
+	if counter, known := p.CounterIndex(part.Charge[0].CounterSet, part.Charge[0].Counter); known {
+		for _, u := range p.plan.Users(counter) {
+			all = append(all, u.Device)
+		}
+	}
+	return all
+}
+
 // contains reports whether whole includes the hosts and the consumption of part, and the counters do not let both be
 // allocated at once. Without the last condition equal siblings on one coarse counter would count as parts of each other.
+//
+// A device may use two counter sets only, so one of many hosts may consume a coarse counter in place of the fine ones of
+// its parts. Of a device on more hosts than the part has, only counters that both consume are compared.
 func (p *Pool) contains(whole, part *Device) bool {
-	if whole == part || !includes(whole.Hosts, part.Hosts) {
+	if whole == part {
 		return false
 	}
-	takes := map[counterName]int64{}
-	for _, c := range whole.Charge {
-		takes[counterName{c.CounterSet, c.Counter}] = c.Milli
-	}
+	larger := len(part.Hosts) > 0 && len(whole.Hosts) > len(part.Hosts)
 	exclusive := false
 	for _, c := range part.Charge {
-		milli := takes[counterName{c.CounterSet, c.Counter}]
-		if milli < c.Milli {
+		i, both := slices.BinarySearchFunc(whole.Charge, c, byCounter)
+		if !both && larger {
+			continue
+		}
+		if !both || whole.Charge[i].Milli < c.Milli {
 			return false
 		}
-		if i, ok := p.CounterIndex(c.CounterSet, c.Counter); ok && Add(milli, c.Milli) > p.Counters[i].Milli {
+		if at, ok := p.CounterIndex(c.CounterSet, c.Counter); ok && Add(whole.Charge[i].Milli, c.Milli) > p.Counters[at].Milli {
 			exclusive = true
 		}
 	}
-	return exclusive
+	return exclusive && includes(whole.Hosts, part.Hosts)
 }
 
 func includes(whole, part []string) bool {

@@ -167,7 +167,10 @@ func (u *poolUse) hold(records []Holding) *hold {
 
 var seed = maphash.MakeSeed()
 
-type printKey struct{ device, of string }
+type printKey struct {
+	device, of string
+	shared     bool
+}
 
 type amountKey struct {
 	of      uint64
@@ -183,13 +186,12 @@ type shareKey struct {
 
 // fingerprint of what is taken and for whom.
 func (h *hold) fingerprint() uint64 {
-	of := maphash.Comparable(seed, printKey{h.Device, h.of})
+	of := maphash.Comparable(seed, printKey{h.Device, h.of, h.shared})
 	sum := of
 	for _, c := range h.counters {
 		sum += maphash.Comparable(seed, amountKey{of, c.Counter, c.Milli})
 	}
 	if h.shared {
-		sum ^= of
 		for _, a := range h.Capacity {
 			sum += maphash.Comparable(seed, shareKey{of, a.Name, a.Milli})
 		}

@@ -105,6 +105,28 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
+// A share of a device that has neither counters nor capacities takes nothing, but whoever had the device alone would not get it.
+func TestAShareOfNothingIsSeen(t *testing.T) {
+	inv := inventory.Build(inventory.Input{Pools: []*inventory.Pool{inventory.NewPool(id, []inventory.Published{{
+		Name: "s", Pool: id, SliceCount: 1,
+		Devices: []inventory.PublishedDevice{{Device: inventory.Device{Name: "d", Hosts: []string{"n"}, Shared: true}}},
+	}})}})
+	l := ledger.New(inv)
+	nothing := l.Fingerprint(0)
+	share, alone := ledger.Holding{Owner: "x/a", Pool: id, Device: "d", Share: "r"}, ledger.Holding{Owner: "x/a", Pool: id, Device: "d"}
+	l.Take(share)
+	shared := l.Fingerprint(0)
+	l.Give(share)
+	l.Take(alone)
+	if whole := l.Fingerprint(0); shared == nothing || whole == nothing || shared == whole {
+		t.Errorf("nothing is %x, a share %x, all of it %x", nothing, shared, whole)
+	}
+	l.Give(alone)
+	if l.Fingerprint(0) != nothing {
+		t.Error("giving all back leaves something")
+	}
+}
+
 // What vanished devices had is charged once, too.
 func TestSharesOfAVanishedDevice(t *testing.T) {
 	inv := sharing()

@@ -31,7 +31,8 @@
 // What is free in a target is offered to others only where the target comes to no harm: a gang is let in if it ends before
 // the target is due, or if it has a lower priority and the gang of the target Lends; it is then Lent, and recalled as a
 // whole once all that is in the way may be recalled. From then on nobody is let in. What lies outside of all targets is
-// preferred. The room that pods use on the hosts of a target is kept like the devices.
+// preferred. The room that pods use on the hosts of a target is kept like the devices. Who leaves each of several targets
+// enough, but not all of them together, is not let in: none of them would recall it.
 //
 // # No starvation
 //

@@ -2,6 +2,7 @@ package line
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,7 +18,10 @@ type facts struct {
 	inventory *inventory.Inventory
 	// exact is true where any change of what is taken matters: when the placer gave up, as it may find its way elsewhere,
 	// and when it refused for another reason than that devices are held, as that may become the reason.
-	exact   bool
+	exact bool
+	// guessed is true when the refusal is not proved: for another demand the placer looks elsewhere first and may find a way.
+	guessed bool
+	demand  placement.Demand
 	classes []classFacts
 	// used of the counters of each pool, for gangs of several devices: those may fit one by one and not together.
 	used map[inventory.PoolID][]int64
@@ -33,13 +37,14 @@ type classFacts struct {
 
 // memberFacts are those of the devices of one class and span in one pool.
 type memberFacts struct {
-	id           inventory.PoolID
-	plan         *inventory.Plan
-	off, classes uint64
-	span         int
-	devices      int
-	taken        uint64
-	free         []uint64
+	id          inventory.PoolID
+	plan        *inventory.Plan
+	off, faults uint64
+	classes     uint64
+	span        int
+	devices     int
+	taken       uint64
+	free        []uint64
 }
 
 // factsOf reads what the refusal of a gang depends on.
@@ -72,6 +77,9 @@ func factsOf(g gang.Gang, w placement.World, exact bool) facts {
 // stillHold reports whether nothing got better for the gang, or, when the facts have to be exact, whether nothing changed.
 func (f *facts) stillHold(g gang.Gang, w placement.World, exact bool) bool {
 	exact = exact || f.exact
+	if f.guessed && !maps.Equal(f.demand, w.Demand) {
+		return false
+	}
 	for i := range f.classes {
 		if !f.classes[i].stillHold(w, exact, w.Inventory == f.inventory) {
 			return false
@@ -172,7 +180,7 @@ func readClass(name string, w placement.World) classFacts {
 func readMember(m *inventory.Members, w placement.World) memberFacts {
 	pool, state := w.Inventory.Pools()[m.Pool], w.Inventory.State(m.Pool)
 	return memberFacts{
-		id: pool.ID, plan: pool.Plan(), off: state.Fingerprint, classes: state.Classes(),
+		id: pool.ID, plan: pool.Plan(), off: state.Fingerprint, faults: state.Faults, classes: state.Classes(),
 		span: m.Span, devices: len(m.Devices), taken: w.Ledger.Fingerprint(m.Pool),
 	}
 }
@@ -214,7 +222,7 @@ func (f *classFacts) stillHold(w placement.World, exact, sameHardware bool) bool
 	return true
 }
 
-// same reports whether the hardware is the same.
+// same reports whether the hardware is the same, and what is said of it.
 func (m *memberFacts) same(o *memberFacts) bool {
-	return m.id == o.id && m.plan == o.plan && m.off == o.off && m.classes == o.classes && m.span == o.span && m.devices == o.devices
+	return m.id == o.id && m.plan == o.plan && m.off == o.off && m.faults == o.faults && m.classes == o.classes && m.span == o.span && m.devices == o.devices
 }

@@ -94,7 +94,9 @@ func (p *pass) ask(e Entry, targets []*Target) placement.Decision {
 	}
 	r.now[q] = answer{d, true}
 	if r.memory != nil {
-		r.memory.refused[q] = &refused{decision: d, facts: factsOf(e.Gang, w, !d.Proved || d.Refusal.Code != reason.NoFreeSlice), used: true}
+		f := factsOf(e.Gang, w, !d.Proved || d.Refusal.Code != reason.NoFreeSlice)
+		f.guessed, f.demand = !d.Proved, w.Demand
+		r.memory.refused[q] = &refused{decision: d, facts: f, used: true}
 	}
 	return d
 }

@@ -50,6 +50,7 @@ func (n *needs) of(g gang.Gang) string {
 			n.names = append(n.names, name)
 		}
 		slices.Sort(n.names)
+		b = append(b, "pod "...) // What the pods ask for reads like the capacities of the last request.
 		for _, name := range n.names {
 			b = strconv.AppendQuote(b, name)
 			number(ps.Requests[name])

@@ -61,7 +61,15 @@ func TestNeedsTellEverythingApart(t *testing.T) {
 	each("Toleration", func(g *gang.Gang) reflect.Value {
 		return reflect.ValueOf(&g.PodSets[0].Claims[0].Requests[0].Tolerations[0]).Elem()
 	})
-	if len(seen) < 21 {
+	asking := func(of []inventory.Amount, pods map[string]int64) gang.Gang {
+		g := base()
+		r := &g.PodSets[0].Claims[0].Requests[0]
+		r.Tolerations, r.Capacity, g.PodSets[0].Requests = nil, of, pods
+		return g
+	}
+	try("an amount of the device", asking([]inventory.Amount{{Name: "memory", Milli: 1}}, nil))
+	try("an amount of the pods", asking(nil, map[string]int64{"memory": 1}))
+	if len(seen) < 23 {
 		t.Errorf("only %d needs", len(seen))
 	}
 }

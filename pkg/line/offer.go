@@ -2,6 +2,7 @@ package line
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berth-dev/berth/pkg/placement"
@@ -36,8 +37,15 @@ func (p *pass) offer(e Entry) Outcome {
 	if !inside.Fits() {
 		return Outcome{Entry: e, Decision: kept(d, meets(d, closed))}
 	}
+	in := p.standsIn(e, inside, all)
+	// What it takes from several targets only together, such as room on a host that they share, is in the way of none of
+	// them by itself, so nobody would recall it.
+	shared := slices.DeleteFunc(slices.Clone(all), func(t *Target) bool { return slices.Contains(in, t) || p.endsBefore(e, t) })
+	if !p.apart(e, inside, shared) {
+		return Outcome{Entry: e, Decision: kept(inside, meets(inside, shared))}
+	}
 	o := Outcome{Entry: e, Decision: inside}
-	for _, t := range p.standsIn(e, inside, all) {
+	for _, t := range in {
 		o.Lent = o.Lent || !p.endsBefore(e, t)
 	}
 	return o

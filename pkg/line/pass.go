@@ -111,7 +111,7 @@ type pass struct {
 	// guards are the ledgers in which targets are taken, by the targets.
 	guards map[string]*ledger.Ledger
 	bases  bases
-	// hopeless are the needs for which no target was found, by the version of targets that it was looked for with.
+	// hopeless are the queues and needs for which no target was found, by the version of targets that it was looked for with.
 	hopeless map[string]int
 	version  int
 	refusals refusals

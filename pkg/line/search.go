@@ -74,7 +74,9 @@ func names(targets []*Target) string {
 // search finds the devices for the gang that drain soonest, beside all other targets, or else beside those of gangs that
 // stand in line for longer. own is the target that the result would replace. Nil when there is none.
 func (p *pass) search(e Entry, own *Target) *Target {
-	key := p.refusals.needOf(e)
+	// Where a gang found none, one behind it in its queue that needs the same gets none in the place of another queue's: it
+	// would be gone by the next pass. Of gangs of other queues that says nothing: they may stand in line for longer.
+	key := e.Queue + "\x00" + p.refusals.needOf(e)
 	if own != nil {
 		key += "\x00" + own.For
 	}
@@ -232,7 +234,7 @@ func serves(e Entry, d placement.Decision, inv *inventory.Inventory) bool {
 	}
 	for _, ps := range d.PodSets {
 		set := sets[ps.Name]
-		if set == nil || len(ps.Hosts) != set.Count || len(ps.Claims) != len(set.Claims) {
+		if set == nil || len(ps.Hosts) != set.Count || len(ps.Claims) != len(set.Claims) || scattered(set, ps, inv) {
 			return false
 		}
 		for i, c := range ps.Claims {
@@ -247,6 +249,28 @@ func serves(e Entry, d placement.Decision, inv *inventory.Inventory) bool {
 		}
 	}
 	return true
+}
+
+// scattered reports whether devices that have to stand in one domain of an interconnect do not, as labels are now.
+func scattered(set *gang.PodSet, ps placement.PodSet, inv *inventory.Inventory) bool {
+	if set.Interconnect != gang.Required {
+		return false
+	}
+	var domains []inventory.Domain
+	for i, c := range ps.Claims {
+		for _, in := range c.Instances {
+			for _, chosen := range in.Devices {
+				dev := inv.Device(chosen.Pool, chosen.Name)
+				tied := func(r gang.Request) bool {
+					return r.Name == chosen.Request && inv.Class(r.Class).Tied(len(chosen.Hosts))
+				}
+				if dev != nil && slices.ContainsFunc(set.Claims[i].Requests, tied) {
+					domains = append(domains, dev.Domain)
+				}
+			}
+		}
+	}
+	return len(domains) > 1 && slices.ContainsFunc(domains, func(d inventory.Domain) bool { return !d.Known() || d != domains[0] })
 }
 
 // selected reports whether the class of the request still selects the device.

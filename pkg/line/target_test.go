@@ -91,6 +91,33 @@ func TestLentAndRecalled(t *testing.T) {
 	s.passes(t, "big on tpu-8x8-0; equal waits for pod/tpu-4x4-0: drains when ml/big ends; too late waits for pod/tpu-4x4-4: drains when ml/big ends")
 }
 
+// A gang that leaves each of two targets enough, but not both, is not let in: it would be in the way of neither, and so
+// never be recalled.
+func TestNobodyIsLetInBetweenTargets(t *testing.T) {
+	site := worlds.GPURacks(1, 1, 3)
+	site.Hosts[0].Allocatable["cpu"] = 96_000
+	site.Classes = map[string][]inventory.DeviceName{}
+	for _, gpu := range []string{"gpu-0", "gpu-1", "gpu-2"} {
+		site.Classes[gpu] = []inventory.DeviceName{{Pool: inventory.PoolID{Driver: worlds.Driver, Name: "r0-n0"}, Name: gpu}}
+	}
+	cores := func(n int64) option { return pods(func(ps *gang.PodSet) { ps.Requests["cpu"] = n * 1000 }) }
+	s := newSite(site)
+	s.comes("a", "gpu-0", cores(20))
+	s.comes("b", "gpu-1", cores(20))
+	s.passes(t, "a on gpu-0; b on gpu-1")
+	s.comes("x1", "gpu-0", cores(40), queue("x"), priority(5), lending)
+	s.comes("y1", "gpu-1", cores(40), queue("y"), priority(5), lending)
+	s.passes(t, "x1 waits for r0-n0/gpu-0: drains when ml/a ends; y1 waits for r0-n0/gpu-1: drains when ml/b ends")
+	s.comes("low", "gpu-2", cores(30), queue("z"), since(1))
+	s.passes(t, "x1 waits for r0-n0/gpu-0: drains when ml/a ends; y1 waits for r0-n0/gpu-1: drains when ml/b ends")
+	s.says(t, "low", "WaitingTurn: what is free is kept for ml/x1, ml/y1")
+	s.ends("a")
+	// Now it is in the way of one.
+	s.passes(t, "x1 on gpu-0; low on gpu-2 (lent); y1 waits for r0-n0/gpu-1: drains when ml/low, ml/b end")
+	s.ends("b")
+	s.passes(t, "y1 waits for r0-n0/gpu-1: drains when ml/low ends by 08:00; recall ml/low for y1")
+}
+
 // Who got its devices otherwise is not recalled, nor is who was lent something for a gang of no higher priority.
 func TestOnlyWhatIsLentIsRecalled(t *testing.T) {
 	s := kep()
@@ -258,6 +285,21 @@ func TestAnOlderGangIsNotOvertaken(t *testing.T) {
 	s.passes(t, "old on tpu-8x8-0; young waits for pod/tpu-4x8-0: drains when ml/old ends")
 }
 
+// That a younger gang of another queue finds no target says nothing of an older one that wants the same, wherever it stands.
+func TestAnOlderGangFindsWhatAYoungerDoesNot(t *testing.T) {
+	s := kep()
+	s.comes("a", "tpu-8x8", queue("x"))
+	s.pass()
+	s.comes("middle", "tpu-8x8", queue("y"), since(60))
+	s.passes(t, "middle waits for pod/tpu-8x8-0: drains when ml/a ends")
+	s.comes("young", "tpu-8x8", queue("z"), since(90))
+	s.comes("never", "tpu-8x8", queue("x"), since(10), pods(func(ps *gang.PodSet) { ps.Count, ps.Slices = 32, 2 }))
+	s.comes("old", "tpu-8x8", queue("x"), since(30))
+	for range 3 {
+		s.passes(t, "old waits for pod/tpu-8x8-0: drains when ml/a ends")
+	}
+}
+
 // A gang that comes before another in its queue takes its place.
 func TestWhoComesFirstHasTheTarget(t *testing.T) {
 	s := kep()
@@ -298,6 +340,22 @@ func TestTargetOfSeveralSlices(t *testing.T) {
 	s.comes("pair", "tpu-4x4", queue("other"), pods(func(ps *gang.PodSet) { ps.Count, ps.Slices = 8, 2 }))
 	s.goes("both")
 	s.passes(t, "pair waits for pod/tpu-4x4-0, pod/tpu-4x4-12: drains when ml/a ends by 08:10")
+}
+
+// Devices that have to stand in one rack are no target any more when one of them turns out to stand in another.
+func TestTargetInOneRack(t *testing.T) {
+	site := worlds.GPURacks(2, 2, 1)
+	s := newSite(site)
+	two := pods(func(ps *gang.PodSet) { ps.Count, ps.Interconnect = 2, gang.Required })
+	s.comes("a", "gpu", two, runs(10))
+	s.comes("b", "gpu", two, runs(20))
+	s.pass()
+	s.comes("big", "gpu", two)
+	s.passes(t, "big waits for r0-n0/gpu-0, r0-n1/gpu-0: drains when ml/a ends by 08:10")
+	s.inv = site.Tie("example.com/rack", func(d *inventory.Device) string {
+		return map[string]string{"r0-n0": "rack-0", "r0-n1": "rack-2", "r1-n0": "rack-1", "r1-n1": "rack-1"}[d.Pool.Name]
+	}).Inventory()
+	s.passes(t, "big waits for r1-n0/gpu-0, r1-n1/gpu-0: drains when ml/b ends by 08:20")
 }
 
 // A barred pool is nobody's target.

@@ -84,7 +84,7 @@ func taintText(t inventory.Taint) string {
 	return t.Key + "=" + t.Value + ":" + t.Effect
 }
 
-// tolerated follows the resource API: an empty key or effect matches every one.
+// Tolerated reports whether one of the tolerations bears the taint. It follows the resource API: an empty key or effect matches every one.
 func Tolerated(t inventory.Taint, tolerations []gang.Toleration) bool {
 	for _, tol := range tolerations {
 		if tol.Effect != "" && tol.Effect != t.Effect || tol.Key != "" && tol.Key != t.Key {

@@ -16,6 +16,23 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
+// Small nodes that no device stands on do not make hosts small.
+func TestEveryHostLarge(t *testing.T) {
+	site := worlds.KEP8x8("p")
+	site.Hosts = append(site.Hosts, inventory.Host{Name: "control-plane", Allocatable: map[string]int64{"cpu": 4000}})
+	if !everyHostLarge(site.Inventory(), map[string]int64{"cpu": 8000}) {
+		t.Error("a node without devices counts")
+	}
+	site.Hosts[3].Allocatable["cpu"] = 7999
+	if everyHostLarge(site.Inventory(), map[string]int64{"cpu": 8000}) {
+		t.Error("a host of devices does not count")
+	}
+	site.Hosts[3].Blocked = &reason.Evidence{Kind: reason.KindHost, Name: site.Hosts[3].Name, Code: reason.HostUnusable, Detail: "is cordoned"}
+	if !everyHostLarge(site.Inventory(), map[string]int64{"cpu": 8000}) {
+		t.Error("a host that is out of use counts")
+	}
+}
+
 // Who holds devices is asked of all together; each asked by itself says the same.
 func TestHeldTogetherAsEachByItself(t *testing.T) {
 	together, alone, onePool, twoPools := 0, 0, 0, 0

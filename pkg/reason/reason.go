@@ -16,10 +16,16 @@ const (
 	HostMissing Code = "HostMissing"
 	// HostUnusable: a host is not Ready, cordoned, tainted, does not match the pods or is too small for one of them.
 	HostUnusable Code = "HostUnusable"
+	// HostNameUnusable: a host lacks the kubernetes.io/hostname label, or shares its value with another host.
+	HostNameUnusable Code = "HostNameUnusable"
 	// DeviceTainted: every device of the shape, or a part of it, carries a taint that the claim does not tolerate.
 	DeviceTainted Code = "DeviceTainted"
 	// PoolIncomplete: the driver has not yet published every slice of the pool's newest generation.
 	PoolIncomplete Code = "PoolIncomplete"
+	// PoolInvalid: the driver's pool breaks a rule of the resource API.
+	PoolInvalid Code = "PoolInvalid"
+	// GateOff: the API server dropped counters from the driver's slices because a feature gate is off.
+	GateOff Code = "GateOff"
 	// Quarantined: a host may still run a pod that nobody can see.
 	Quarantined Code = "Quarantined"
 	// WaitingTurn: another gang stands before this one.
@@ -50,10 +56,19 @@ const (
 	// devices away for a while, and a missing class can be created.
 	ShapeUnknown Code = "ShapeUnknown"
 
+	// The quota does not follow the hardware: these stand on a CapacityFold, not on a gang.
+
+	// FoldUnitMismatch: shares of a CapacityFold's classes are not the same amount of hardware.
+	FoldUnitMismatch Code = "FoldUnitMismatch"
+	// FoldOverlap: an older CapacityFold counts the same hosts or writes the same quota.
+	FoldOverlap Code = "FoldOverlap"
+	// NotTiling: one class of a CapacityFold cannot fill what its classes fill together.
+	NotTiling Code = "NotTiling"
+	// FoldContested: somebody changes the quota that a CapacityFold writes.
+	FoldContested Code = "FoldContested"
+
 	// Refused: this gang can never be served as it is written.
 
-	// PoolInvalid: the driver's pool breaks a rule of the resource API.
-	PoolInvalid Code = "PoolInvalid"
 	// NotDivisible: the pod count is no multiple of the hosts per device.
 	NotDivisible Code = "NotDivisible"
 	// CountMismatch: the pod count is not the number of hosts of one slice, and more slices were not asked for; or
@@ -69,18 +84,6 @@ const (
 	Unsupported Code = "Unsupported"
 	// ReservedKeys: the pod template carries keys that only Berth may set.
 	ReservedKeys Code = "ReservedKeys"
-	// HostNameUnusable: a host lacks the kubernetes.io/hostname label, or shares its value with another host.
-	HostNameUnusable Code = "HostNameUnusable"
-	// FoldUnitMismatch: shares of a CapacityFold's classes are not the same amount of hardware.
-	FoldUnitMismatch Code = "FoldUnitMismatch"
-	// FoldOverlap: an older CapacityFold counts the same hosts or writes the same quota.
-	FoldOverlap Code = "FoldOverlap"
-	// NotTiling: one class of a CapacityFold cannot fill what its classes fill together.
-	NotTiling Code = "NotTiling"
-	// FoldContested: somebody changes the quota that a CapacityFold writes.
-	FoldContested Code = "FoldContested"
-	// GateOff: the API server dropped counters from the driver's slices because a feature gate is off.
-	GateOff Code = "GateOff"
 )
 
 // Final reports whether waiting cannot help: the Workload, the class or the hardware description must change.
