@@ -211,4 +211,14 @@ func TestHostsHeldAndPhases(t *testing.T) {
 	if got := v.phases(); len(got) != 2 || got["Planned"] != 2 || got["HandedOver"] != 1 {
 		t.Errorf("phases %v", got)
 	}
+	// What is on its way out counts until the last claim is gone, and not for as long as the reservation stays.
+	s.Reservations[1].Status.Phase = berth.PhaseReleasing
+	s.ResourceClaims = []*resourcev1.ResourceClaim{ours(s.Reservations[1])}
+	if got := s.view().hostsHeld(); len(got) != 3 || got["y"] != 2 {
+		t.Errorf("with its claim it is held %v", got)
+	}
+	s.ResourceClaims = nil
+	if got := s.view().hostsHeld(); len(got) != 2 || got["x"] != 2 || got[""] != 2 {
+		t.Errorf("without its claim it is held %v", got)
+	}
 }
