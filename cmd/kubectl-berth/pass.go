@@ -153,7 +153,7 @@ func (w *world) inLine(waiting []outcome) []outcome {
 			QueuedAt: at, NoTarget: true,
 		})
 	}
-	result := line.Pass(line.Input{World: w.World, Placer: w.placer, Waiting: entries, Held: adaptkueue.HostsHeld(w.objects.Reservations, w.objects.Workloads, w.queues.QueueOf)})
+	result := line.Pass(line.Input{World: w.World, Placer: w.placer, Waiting: entries, Held: adaptkueue.HostsHeld(&w.objects.Snapshot, w.queues.QueueOf)})
 	out := make([]outcome, 0, len(result.Outcomes))
 	for _, got := range result.Outcomes {
 		o := byUID[got.Entry.Gang.UID]

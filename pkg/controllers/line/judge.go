@@ -64,6 +64,8 @@ type judgement struct {
 	nodes map[string]*corev1.Node
 	// pods is the pod of each seat that counts, see succeeds.
 	pods map[seat]*corev1.Pod
+	// over are the ranks that need neither pod nor host any more.
+	over jobs.Indexes
 }
 
 type seat struct {
@@ -72,7 +74,10 @@ type seat struct {
 }
 
 func newJudgement(v *view, res *berth.GangReservation, nodes map[string]*corev1.Node, pods []*corev1.Pod) judgement {
-	j := judgement{view: v, res: res, nodes: nodes, pods: map[seat]*corev1.Pod{}}
+	j := judgement{
+		view: v, res: res, nodes: nodes, pods: map[seat]*corev1.Pod{},
+		over: jobs.Over(res.Spec.Owner, v.lookup.Job(res.Namespace, res.Spec.Owner.Name)),
+	}
 	for _, p := range pods {
 		at, err := jobs.SeatOf(res, p)
 		if err != nil {
@@ -106,6 +111,10 @@ func (j judgement) lost() *reason.Refusal {
 			}
 		}
 		for rank, node := range jobs.NodesOf(ps) {
+			// The pod of a rank that is over may be gone, and may never have been one of this reservation's.
+			if j.over.Has(rank) {
+				continue
+			}
 			if why := j.rank(rank, j.pods[seat{ps.Name, rank}], node); why != nil {
 				return why
 			}

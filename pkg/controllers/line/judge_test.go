@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
@@ -95,6 +96,11 @@ func TestJudge(t *testing.T) {
 		{"a host is gone", func(j *judged) { j.Nodes = j.Nodes[1:] }, "HostMissing: host pod-a-0 is gone"},
 		{"a host is gone whose pod runs", func(j *judged) { j.pod(0, "pod-a-0"); j.Nodes = j.Nodes[1:] }, "HostMissing: host pod-a-0 is gone"},
 		{"a host is gone whose pod has ended", func(j *judged) { j.pod(0, "pod-a-0").Status.Phase = corev1.PodSucceeded; j.Nodes = j.Nodes[1:] }, ""},
+		{"a host is gone whose rank succeeded, and so is its pod", func(j *judged) { j.Jobs[0].Status.CompletedIndexes = "0"; j.Nodes = j.Nodes[1:] }, ""},
+		{"a host is gone whose rank has succeeded before, in another Job of that name", func(j *judged) {
+			j.Jobs[0].UID, j.Jobs[0].Status.CompletedIndexes = "another", "0-3"
+			j.Nodes = j.Nodes[1:]
+		}, "HostMissing: host pod-a-0 is gone"},
 		{"a host of another slice is gone", func(j *judged) { j.Nodes = j.Nodes[:7] }, ""},
 		{"a host is out of service", func(j *judged) {
 			j.pod(0, "pod-a-0")
@@ -103,6 +109,9 @@ func TestJudge(t *testing.T) {
 
 		{"a host is not Ready", func(j *judged) { j.notReady(2) }, "SliceLost: host pod-a-2 is not Ready"},
 		{"a host is not Ready whose pod is not bound", func(j *judged) { j.pod(2, ""); j.notReady(2) }, "SliceLost: host pod-a-2 is not Ready"},
+		{"a host is not Ready whose rank succeeded under a former reservation", func(j *judged) { j.Jobs[0].Status.CompletedIndexes = "2-3"; j.notReady(2) }, ""},
+		{"a host is not Ready whose rank failed for good", func(j *judged) { j.Jobs[0].Status.FailedIndexes = ptr.To("2"); j.notReady(2) }, ""},
+		{"a host is not Ready and the other ranks succeeded", func(j *judged) { j.Jobs[0].Status.CompletedIndexes = "0,1,3"; j.notReady(2) }, "SliceLost: host pod-a-2 is not Ready"},
 		{"a host is not Ready whose pod runs", func(j *judged) { j.pod(2, "pod-a-2"); j.notReady(2) }, ""},
 		{"a host is not Ready whose pod was given up", func(j *judged) { j.pod(2, "pod-a-2").DeletionTimestamp = &metav1.Time{Time: now}; j.notReady(2) }, "SliceLost: host pod-a-2 is not Ready"},
 		{"a host is not Ready whose pod has a successor", func(j *judged) {
@@ -201,5 +210,15 @@ func TestHostsHeldAndPhases(t *testing.T) {
 	}
 	if got := v.phases(); len(got) != 2 || got["Planned"] != 2 || got["HandedOver"] != 1 {
 		t.Errorf("phases %v", got)
+	}
+	// What is on its way out counts until the last claim is gone, and not for as long as the reservation stays.
+	s.Reservations[1].Status.Phase = berth.PhaseReleasing
+	s.ResourceClaims = []*resourcev1.ResourceClaim{ours(s.Reservations[1])}
+	if got := s.view().hostsHeld(); len(got) != 3 || got["y"] != 2 {
+		t.Errorf("with its claim it is held %v", got)
+	}
+	s.ResourceClaims = nil
+	if got := s.view().hostsHeld(); len(got) != 2 || got["x"] != 2 || got[""] != 2 {
+		t.Errorf("without its claim it is held %v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/pkg/adapt/dra"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/line"
@@ -23,6 +24,7 @@ func (v *view) running() []line.Running {
 		of := p.Namespace + "/" + p.Labels[berth.LabelReservation]
 		pods[of] = append(pods[of], p.Namespace+"/"+p.Name)
 	}
+	going := v.going()
 	all := make([]line.Running, 0, len(v.reservations))
 	for key, res := range v.reservations {
 		r := line.Running{Owner: key.String(), Pods: pods[key.String()], Since: res.CreationTimestamp.Time, Lent: res.Spec.Lent}
@@ -35,7 +37,11 @@ func (v *view) running() []line.Running {
 		wl := workloads[res.Spec.WorkloadRef.UID]
 		switch {
 		case res.Status.Phase == berth.PhaseReleasing || wl == nil:
-			r.Ends = v.now // It is going.
+			// A time that moved along with the clock would never be overdue, and a release may not come to its end.
+			r.Ends = v.now
+			if since, begun := going[res.UID]; begun {
+				r.Ends = since
+			}
 		default:
 			r.Ends = adaptkueue.Ends(wl, v.assumed(res.Spec.Check), v.now)
 		}
@@ -45,6 +51,21 @@ func (v *view) running() []line.Running {
 		all = append(all, r)
 	}
 	return all
+}
+
+// going says of the reservations whose claims are in deletion since when they are, by UID.
+func (v *view) going() map[types.UID]time.Time {
+	going := map[types.UID]time.Time{}
+	for _, c := range v.snapshot.ResourceClaims {
+		uid := types.UID(dra.ReservationUID(c))
+		if uid == "" || c.DeletionTimestamp == nil {
+			continue
+		}
+		if since, known := going[uid]; !known || c.DeletionTimestamp.Time.Before(since) {
+			going[uid] = c.DeletionTimestamp.Time
+		}
+	}
+	return going
 }
 
 // backfill is the policy of a check. Its zero value stands for the defaults.

@@ -51,6 +51,14 @@ func (s *site) ends(name string) {
 	})
 }
 
+// goes has the release of a reservation begin some time before the pass, and not come to its end.
+func (s *site) goes(res *berth.GangReservation, before time.Duration) {
+	res.Status.Phase = berth.PhaseReleasing
+	claim := ours(res)
+	claim.DeletionTimestamp = &metav1.Time{Time: now.Add(-before)}
+	s.ResourceClaims = append(s.ResourceClaims, claim)
+}
+
 // slices of 4x4 for one gang.
 func ofSlices(n int32) func(*batchv1.Job) {
 	return func(j *batchv1.Job) {
@@ -158,6 +166,10 @@ func TestTargetIsDropped(t *testing.T) {
 		{"somebody deletes it", func(_ *site, _ *kueue.Workload, target *berth.GangReservation) {
 			target.DeletionTimestamp, target.Finalizers = ptr.To(metav1.Now()), []string{"somebody's"}
 		}, "e keeps pod-a/tpu-4x4-00"},
+		{"its holder is going", func(s *site, _ *kueue.Workload, _ *berth.GangReservation) { s.goes(s.Reservations[0], time.Minute) }, ""},
+		{"its holder is going and does not come to its end", func(s *site, _ *kueue.Workload, _ *berth.GangReservation) {
+			s.goes(s.Reservations[0], time.Hour)
+		}, "drops OLD, e keeps pod-a/tpu-4x4-01"},
 		{"its pool is not fenced", func(s *site, _ *kueue.Workload, _ *berth.GangReservation) {
 			s.unfenced["pod-a"] = formerFirst()
 		}, "drops OLD, e keeps pod-b/tpu-4x4-00"},

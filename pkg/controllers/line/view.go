@@ -100,7 +100,7 @@ func (v *view) served(wl *kueue.Workload) bool {
 
 // hostsHeld counts the hosts that the gangs of each ClusterQueue hold.
 func (v *view) hostsHeld() map[string]int {
-	return adaptkueue.HostsHeld(v.snapshot.Reservations, v.snapshot.Workloads, queueOf)
+	return adaptkueue.HostsHeld(v.snapshot, queueOf)
 }
 
 // phases counts the reservations by phase.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,10 +61,30 @@ func (r *reconciler) gather(ctx context.Context, key types.NamespacedName) (*gat
 		return nil, err
 	}
 	g.Begun = apimeta.IsStatusConditionTrue(g.res.Status.Conditions, berth.ReservationSeated)
-	for _, ps := range g.res.Spec.PodSets {
-		g.Expected += int(ps.Count)
+	if err := r.expect(ctx, g); err != nil {
+		return nil, err
 	}
 	return g, r.readDeadline(ctx, g, wl)
+}
+
+// expect counts the pods that the first seating waits for: those that Kueue admitted, less the ranks for which the Job makes
+// none. Kueue admits a pod for a rank that failed for good, and for one that succeeded while its Workload was being evicted.
+// Without any pod there is no gang, whatever the Job says.
+func (r *reconciler) expect(ctx context.Context, g *gathered) error {
+	if g.Begun {
+		return nil
+	}
+	job := &batchv1.Job{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: g.res.Namespace, Name: g.res.Spec.Owner.Name}, job)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	over := jobs.Over(g.res.Spec.Owner, job)
+	for _, ps := range g.res.Spec.PodSets {
+		left := len(ps.Hosts) - over.Below(len(ps.Hosts))
+		g.Expected += min(int(ps.Count), max(1, left))
+	}
+	return nil
 }
 
 // readClaims reads every promised claim; false unless all of them are held and none is on its way out.

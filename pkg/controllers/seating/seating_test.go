@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -165,6 +166,43 @@ func TestGangIsSeatedAndSuccessorsWait(t *testing.T) {
 	// Nobody waits any more, and nothing says so any more.
 	h.seats("HandedOver: the gang is seated", 0)
 	h.gated()
+}
+
+// job sets the status of the gang's Job.
+func (h *hall) job(status batchv1.JobStatus) {
+	h.Helper()
+	job := &batchv1.Job{}
+	h.ok(h.Client.Get(h.Context(), types.NamespacedName{Namespace: h.key.Namespace, Name: "train"}, job))
+	job.Status = status
+	h.ok(h.Client.Status().Update(h.Context(), job))
+}
+
+// Kueue counts pods for ranks for which the Job makes none any more.
+func TestGangIsSeatedWithoutRanksThatAreOver(t *testing.T) {
+	for name, status := range map[string]batchv1.JobStatus{
+		"one failed for good": {FailedIndexes: ptr.To("1")},
+		"one succeeded late":  {CompletedIndexes: "1"},
+		"said twice":          {CompletedIndexes: "1", FailedIndexes: ptr.To("1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHall(t)
+			h.job(status)
+			h.seats("", patience)
+			h.comes("a", 0)
+			h.seats("HandedOver: the gang is seated", 0)
+			h.gated()
+		})
+	}
+}
+
+// A Job that makes no pods at all begins nothing.
+func TestNobodyIsLeftToSeat(t *testing.T) {
+	h := newHall(t)
+	h.job(batchv1.JobStatus{CompletedIndexes: "0", FailedIndexes: ptr.To("1")})
+	h.seats("", patience)
+	if res := h.reservation(); res.Status.Phase != berth.PhaseReserved || len(res.Status.Conditions) > 0 {
+		t.Errorf("%+v", res.Status)
+	}
 }
 
 func TestGangThatDoesNotCome(t *testing.T) {
