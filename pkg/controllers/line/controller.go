@@ -111,7 +111,21 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.Metrics.ObservePass(r.Now().Sub(begun))
 	r.Metrics.SetWaiting(s.waiting)
 	r.Metrics.SetReservations(v.phases())
-	return ctrl.Result{RequeueAfter: s.again}, r.apply(ctx, s)
+	if err := r.apply(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.again(s)}, nil
+}
+
+// again is when the next pass is due although nothing changes. After a refused write it is due at once: it tells the gang
+// why, looks for others that can use the slice, and waits for the end of the back-off.
+func (r *reconciler) again(s steps) time.Duration {
+	for _, res := range s.reserve {
+		if wait, _ := r.Backoff.Waits(res.Spec.WorkloadRef.UID); wait > 0 {
+			s.due(min(wait, gathering))
+		}
+	}
+	return s.again
 }
 
 func (r *reconciler) gather(ctx context.Context) (*view, error) {
