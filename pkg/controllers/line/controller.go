@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -77,12 +78,18 @@ func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
 		kinds = append(kinds, &resourcev1.DeviceTaintRule{})
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("line").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retries()}).
 		WatchesRawSource(source.Channel(opts.Wake, watch.Soon[*berth.AcceleratorPool](pass, gathering)))
 	for _, kind := range kinds {
 		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), kind, watch.Soon[client.Object](pass, gathering), relevant{}))
 	}
 	return b.Complete(r)
+}
+
+// retries bounds how long after a pass that failed the next one comes. All that is due without an event is lost with it, so
+// a write that fails for one gang again and again must not keep the others waiting.
+func retries() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](5*time.Millisecond, 10*time.Second)
 }
 
 // pass is the one key of the queue.

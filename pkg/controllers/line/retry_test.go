@@ -109,3 +109,13 @@ func TestARefusedReservationIsTriedAgain(t *testing.T) {
 		t.Errorf("%d reservations, error %v", len(made.Items), err)
 	}
 }
+
+// Writes may fail for one gang for hours. What is due for the others is due after the next pass at the latest.
+func TestPassesThatFailGoOn(t *testing.T) {
+	limiter := retries()
+	for i := range 100 {
+		if wait := limiter.When(pass); wait > 10*time.Second {
+			t.Fatalf("after %d passes that failed the next one comes in %v", i+1, wait)
+		}
+	}
+}
