@@ -90,10 +90,11 @@ func (p prober) claims(ctx context.Context) Finding {
 	return finding
 }
 
-var leavesToBerth = regexp.MustCompile(`: AcceleratorPool (\S+) leaves its devices to Berth\..* \(generation (\d+)\)$`)
+var leavesToBerth = regexp.MustCompile(`: AcceleratorPool (\S+) leaves its devices to Berth\..* \(generation (\d+), UID (\S+)\)$`)
 
-// fence tries to allocate a device of the pool. The answer to a probe carries the generation of the AcceleratorPool that
-// the API server's policy has seen: a refusal out of an older one says nothing about what was just changed.
+// fence tries to allocate a device of the pool. The answer to a probe carries the generation and the UID of the
+// AcceleratorPool that the API server's policy has seen: a refusal out of an older one says nothing about what was just
+// changed, nor one out of a former object of that name.
 func (p prober) fence(ctx context.Context, pool *v1alpha1.AcceleratorPool) Finding {
 	err := p.allocate(ctx, CanaryPool, "pool", resourcev1.DeviceRequestAllocationResult{
 		Request: "probe", Driver: pool.Spec.Driver, Pool: examplePool(pool.Spec.PoolSelector), Device: "probe",
@@ -111,6 +112,11 @@ func (p prober) fence(ctx context.Context, pool *v1alpha1.AcceleratorPool) Findi
 	}
 	if said[1] != pool.Name {
 		// Another AcceleratorPool selects the same devices, and an answer names one. The devices are fenced.
+		return finding
+	}
+	if said[3] != string(pool.UID) {
+		finding.Verdict = Absent
+		finding.Message = fmt.Sprintf("the API server enforces another AcceleratorPool of that name: its UID is %s, and not %s", said[3], pool.UID)
 		return finding
 	}
 	if generation, err := strconv.ParseInt(said[2], 10, 64); err != nil || generation < pool.Generation {

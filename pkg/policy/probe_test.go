@@ -139,6 +139,14 @@ func TestProbeOfAFence(t *testing.T) {
 		t.Error(f)
 	}
 
+	t.Log("and from the same object")
+	anew := pool.DeepCopy()
+	anew.UID = "anew"
+	if f := fenceOf(anew); f.Verdict != policy.Absent ||
+		f.Message != "the API server enforces another AcceleratorPool of that name: its UID is "+string(pool.UID)+", and not anew" {
+		t.Error(f)
+	}
+
 	t.Log("two that overlap fence the same devices")
 	w.pools(t, acceleratorPool("probed-too", "probed.example.com", "", nil))
 	if f := fenceOf(pool); f.Verdict != policy.InForce {

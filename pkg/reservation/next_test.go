@@ -195,6 +195,8 @@ var releasingRows = []struct {
 	}), "await-hosts: waits: a pod may still run on a host that is not Ready: h1, h2"},
 
 	{"all gone", view(Releasing, func(v *View) { v.Claims, v.Quarantine = nil, []Share{{Host: "h0"}} }), "drop: Drop"},
+	{"all gone, in deletion", view(Releasing, func(v *View) { v.Claims, v.Deleting, v.Finalizer = nil, true, true }), "drop: Drop"},
+	{"all gone, kept by others", view(Releasing, func(v *View) { v.Claims, v.Deleting = nil, true }), "idle"},
 	{"all gone, a claim of others remains", view(Releasing, func(v *View) { v.Claims = []Claim{{Name: "a", State: Foreign}, {Name: "b"}} }), "drop: Drop"},
 	{"nothing was ever recorded", View{Phase: Releasing, Demand: Demand{Gone: true}}, "idle"},
 }

@@ -86,7 +86,8 @@ var releasing = []rule{
 		doubtful, _ := v.quarantined()
 		return Plan{Waits: awaitHosts(doubtful)}, len(doubtful) > 0
 	}},
-	{"drop", func(v View) (Plan, bool) { return act(Drop), v.Recorded }},
+	// Once it is in deletion without our finalizer, others may keep it for as long as they like.
+	{"drop", func(v View) (Plan, bool) { return act(Drop), v.Recorded && (v.Finalizer || !v.Deleting) }},
 }
 
 // quarantined are the recorded hosts that are still in doubt, and those that are not.

@@ -111,7 +111,7 @@ var commands = map[string]func(*stage, []string) ([]string, error){
 	"host":        (*stage).hostIs,      // name fails|returns|deleted|out-of-service
 	"kcm":         (*stage).cleans,      // removes entries of pods that are gone or have ended
 	"claim":       (*stage).claimIs,     // name deleted|stripped|unheld|planted|unplanted|kept (by another's finalizer)
-	"reservation": (*stage).recordIs,    // deleted|vanished
+	"reservation": (*stage).recordIs,    // deleted|vanished|kept|unkept (by another's finalizer)
 	"workload":    (*stage).workloadIs,  // deleted|gone|deactivated
 	"device":      (*stage).deviceIs,    // tainted|well
 	"apiserver":   (*stage).apiServerIs, // refuses|accepts
@@ -290,11 +290,18 @@ func (s *stage) claimIs(words []string) ([]string, error) {
 }
 
 func (s *stage) recordIs(words []string) ([]string, error) {
-	if words[0] == "vanished" {
-		s.res = nil
-		return nil, nil
+	switch words[0] {
+	case "deleted":
+		s.res.deleting = true
+	case "kept":
+		s.res.kept = true
+	case "unkept":
+		s.res.kept = false
 	}
-	s.res.deleting, s.res.version = true, s.next()
+	s.res.version = s.next()
+	if words[0] == "vanished" || s.res.deleting && !s.res.finalizer && !s.res.kept {
+		s.res = nil
+	}
 	return nil, nil
 }
 

@@ -33,7 +33,9 @@ type View struct {
 	Recorded bool
 	// Deleting: somebody deleted the reservation object.
 	Deleting bool
-	Demand   Demand
+	// Finalizer: ours is on the reservation object.
+	Finalizer bool
+	Demand    Demand
 	// Lost is why the slice can no longer be used although it is held: taint, lost host, room taken, no pods in time.
 	Lost *reason.Refusal
 	// Failed is why a write of this reservation was refused for good by the API server.

@@ -38,9 +38,11 @@ type workload struct {
 type record struct {
 	phase            Phase
 	deleting, seated bool
-	quarantine       []string
-	version          int
-	releasing        bool
+	// finalizer is ours; kept says that others have one on it.
+	finalizer, kept bool
+	quarantine      []string
+	version         int
+	releasing       bool
 }
 
 type claimObject struct {
@@ -80,7 +82,7 @@ func newWorld(uses [][]string) *world {
 		}
 	}
 	w.wl = &workload{Demand: Demand{Quota: true, Active: true, Current: true, Check: CheckPending}}
-	w.res = &record{phase: Planned}
+	w.res = &record{phase: Planned, finalizer: true}
 	return w
 }
 
@@ -155,7 +157,7 @@ func (w *world) gather() *seen {
 	if w.res == nil {
 		return w.gatherOrphans(s)
 	}
-	s.Recorded, s.Phase, s.Deleting = true, w.res.phase, w.res.deleting
+	s.Recorded, s.Phase, s.Deleting, s.Finalizer = true, w.res.phase, w.res.deleting, w.res.finalizer
 	s.versions["reservation"] = w.res.version
 	s.Demand = Demand{Gone: true}
 	if w.wl != nil {
@@ -415,7 +417,7 @@ func (w *world) drop(s *seen) error {
 	if !w.res.deleting {
 		return w.recorded(s, func(r *record) { r.deleting = true })
 	}
-	err := w.recorded(s, func(*record) {})
+	err := w.recorded(s, func(r *record) { r.finalizer = false })
 	if err == nil {
 		for _, p := range w.pods {
 			if p.runs && !p.stranger {
@@ -427,7 +429,9 @@ func (w *world) drop(s *seen) error {
 				w.breach("the reservation was dropped while claim %s is allocated", name)
 			}
 		}
-		w.res = nil
+		if !w.res.kept {
+			w.res = nil
+		}
 	}
 	return err
 }

@@ -21,13 +21,15 @@
 //
 //   - a change (update, patch, status) carries the resourceVersion that it was decided on. For an allocation this is
 //     the version of an unallocated claim, and Takeover has bumped all of these: conflict. Other objects: whatever the
-//     new leader has written since makes it a conflict, and otherwise it says what the new leader is about to say;
+//     new leader has written since makes it a conflict, and otherwise it says what the new leader is about to say.
+//     One change carries the UID alone: seating takes the gate off a pod. The pod has its entry in reservedFor before, and
+//     while it exists no release clears that, so a late write meets a pod that is waited for, or none;
 //   - a create makes an unallocated claim or a reservation, which hold nothing. Allocating is another write, hence
 //     another check;
 //   - a delete carries a UID, and claims are kept by their finalizer until somebody clears the allocation, which is a
 //     change.
 //
-// So a writer must set resourceVersion on changes and preconditions on deletes; Guard cannot do it for them.
+// So every other writer must set resourceVersion on changes and preconditions on deletes; Guard cannot do it for them.
 //
 // # Clocks
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -66,7 +67,7 @@ func (r *reconciler) reserve(ctx context.Context, res *berth.GangReservation) er
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
+	case refused(err):
 		why := &reason.Refusal{Code: reason.ReservationFailed, Message: fmt.Sprintf(
 			"the API server refused to create the GangReservation: %s", apierrors.ReasonForError(err))}
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -79,6 +80,18 @@ func (r *reconciler) reserve(ctx context.Context, res *berth.GangReservation) er
 	}
 }
 
+// refused reports whether a reservation cannot be created as long as it and all else is as it is.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || tooLarge(err)
+}
+
+// tooLarge reports whether an object is larger than the API server takes, or etcd, or its client: those errors the API
+// server passes on as they are, with no other mark than their text.
+func tooLarge(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && (strings.Contains(err.Error(), "etcdserver: request is too large") ||
+		strings.Contains(err.Error(), "trying to send message larger than max"))
+}
+
 // plan writes a target down and says what it waits for. One that the API server refuses is found again in
 // the next pass: it is only not sure to stay where it is.
 func (r *reconciler) plan(ctx context.Context, p planned) error {
@@ -88,7 +101,7 @@ func (r *reconciler) plan(ctx context.Context, p planned) error {
 		switch {
 		case apierrors.IsAlreadyExists(err): // Our cache is behind; the next pass finds it.
 			return nil
-		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err):
+		case refused(err):
 			log.FromContext(ctx).Info("The API server refused to create a target", "target", client.ObjectKeyFromObject(res), "error", err.Error())
 			return nil
 		case err != nil:

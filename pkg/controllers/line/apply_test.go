@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +40,10 @@ func TestApply(t *testing.T) {
 		{"forbidden", apierrors.NewForbidden(reservations, "r", errors.New("exceeded quota")), nil, "", `the API server refused to create the GangReservation: gangreservations "r" is forbidden: exceeded quota`, "Warning Unsupported no"},
 		{"invalid", apierrors.NewInvalid(schema.GroupKind{Kind: "GangReservation"}, "r", nil), nil, "", `the API server refused to create the GangReservation: GangReservation "r" is invalid`, "Warning Unsupported no"},
 		{"the namespace is gone", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ml"), nil, "", `the API server refused to create the GangReservation: namespaces "ml" not found`, "Warning Unsupported no"},
+		{"larger than the API server takes", apierrors.NewRequestEntityTooLargeError("limit is 3145728"), nil, "", "the API server refused to create the GangReservation: Request entity too large: limit is 3145728", "Warning Unsupported no"},
+		{"larger than etcd's client sends", unknown("rpc error: code = ResourceExhausted desc = trying to send message larger than max (2500000 vs. 2097152)"), nil, "", "the API server refused to create the GangReservation: rpc error: code = ResourceExhausted", "Warning Unsupported no"},
+		{"larger than etcd takes", unknown("etcdserver: request is too large"), nil, "", "the API server refused to create the GangReservation: etcdserver: request is too large", "Warning Unsupported no"},
+		{"etcd fails", unknown("etcdserver: request timed out"), nil, "creating GangReservation ml/r: etcdserver: request timed out", "", "Warning Unsupported no"},
 		{"no connection", errors.New("no connection"), nil, "creating GangReservation ml/r: no connection", "", "Warning Unsupported no"},
 		{"somebody wrote in between", nil, apierrors.NewConflict(workloads, "w", errors.New("changed")), "", "", ""},
 		{"the Workload is gone", nil, apierrors.NewNotFound(workloads, "w"), "", "", ""},
@@ -102,6 +108,7 @@ func TestApplyTargets(t *testing.T) {
 		{name: "all stand"},
 		{name: "it is there already", create: apierrors.NewAlreadyExists(reservations, "new")},
 		{name: "forbidden", create: apierrors.NewForbidden(reservations, "new", errors.New("exceeded quota"))},
+		{name: "too large", create: unknown("etcdserver: request is too large")},
 		{name: "no connection", create: errors.New("no connection"), fails: "creating target ml/new: no connection"},
 		{name: "somebody wrote in between", status: apierrors.NewConflict(reservations, "old", errors.New("changed"))},
 		{name: "no status", status: errors.New("no connection"), fails: "writing the status of target ml/new: no connection\nwriting the status of target ml/old: no connection"},
@@ -168,6 +175,11 @@ func TestApplyTargets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unknown is an error of etcd as the API server passes it on.
+func unknown(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message}}
 }
 
 // sortedLines of an error that was joined in any order.

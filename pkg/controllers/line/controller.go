@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -79,12 +80,18 @@ func Setup(mgr manager.Manager, deps *shell.Dependencies, opts Options) error {
 		kinds = append(kinds, &resourcev1.DeviceTaintRule{})
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("line").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retries()}).
 		WatchesRawSource(source.Channel(opts.Wake, watch.Soon[*berth.AcceleratorPool](pass, gathering)))
 	for _, kind := range kinds {
 		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), kind, watch.Soon[client.Object](pass, gathering), relevant{}))
 	}
 	return b.Complete(r)
+}
+
+// retries bounds how long after a pass that failed the next one comes. All that is due without an event is lost with it, so
+// a write that fails for one gang again and again must not keep the others waiting.
+func retries() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](5*time.Millisecond, 10*time.Second)
 }
 
 // pass is the one key of the queue.
@@ -116,7 +123,21 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.Metrics.ObservePass(r.Now().Sub(begun))
 	r.Metrics.SetWaiting(s.waiting)
 	r.Metrics.SetReservations(v.phases())
-	return ctrl.Result{RequeueAfter: s.again}, r.apply(ctx, s)
+	if err := r.apply(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.again(s)}, nil
+}
+
+// again is when the next pass is due although nothing changes. After a refused write it is due at once: it tells the gang
+// why, looks for others that can use the slice, and waits for the end of the back-off.
+func (r *reconciler) again(s steps) time.Duration {
+	for _, res := range s.reserve {
+		if wait, _ := r.Backoff.Waits(res.Spec.WorkloadRef.UID); wait > 0 {
+			s.due(min(wait, gathering))
+		}
+	}
+	return s.again
 }
 
 func (r *reconciler) gather(ctx context.Context) (*view, error) {

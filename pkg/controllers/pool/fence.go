@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -16,8 +17,9 @@ import (
 type Fence struct {
 	mu     sync.Mutex
 	report *policy.Report
-	// generations are those of the AcceleratorPools that the report is about, by name.
-	generations map[string]int64
+	// generations are those of the AcceleratorPools that the report is about, by UID: one that is created anew begins at 1
+	// again.
+	generations map[types.UID]int64
 	// failingSince is when the policies were first found not in force; zero while they are.
 	failingSince time.Time
 	changed      chan event.TypedGenericEvent[*berth.AcceleratorPool]
@@ -41,9 +43,9 @@ func (f *Fence) Changed() <-chan event.TypedGenericEvent[*berth.AcceleratorPool]
 
 // observe takes a report about AcceleratorPools.
 func (f *Fence) observe(report policy.Report, pools []*berth.AcceleratorPool, now time.Time) {
-	generations := map[string]int64{}
+	generations := map[types.UID]int64{}
 	for _, p := range pools {
-		generations[p.Name] = p.Generation
+		generations[p.UID] = p.Generation
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,14 +89,14 @@ func (f *Fence) NotInForce() *reason.Refusal {
 }
 
 // Unfenced is why nothing of one AcceleratorPool may be reserved; nil when its fence stands or it has none. A fence that was
-// tried before the AcceleratorPool was changed says nothing about what it selects now.
+// tried before the AcceleratorPool was changed, or created anew, says nothing about what it selects now.
 func (f *Fence) Unfenced(pool *berth.AcceleratorPool) *reason.Refusal {
 	if pool.Spec.Fence == berth.FenceObserve {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.report != nil && f.generations[pool.Name] == pool.Generation {
+	if generation, known := f.generations[pool.UID]; known && generation == pool.Generation {
 		if finding, tried := f.report.Fence(pool.Name); tried && finding.Verdict == policy.InForce {
 			return nil
 		}

@@ -39,7 +39,7 @@ func report(verdicts map[string]policy.Verdict) policy.Report {
 
 func poolAt(generation int64) *berth.AcceleratorPool {
 	p := dratest.Pool(driver)
-	p.Generation = generation
+	p.UID, p.Generation = "pool", generation
 	return p
 }
 
@@ -127,6 +127,11 @@ func TestFenceOfAnotherGeneration(t *testing.T) {
 	}
 	if got := told(f.Unfenced(poolAt(2))); got != not {
 		t.Errorf("changed since: %q", got)
+	}
+	anew := poolAt(1)
+	anew.UID = "anew"
+	if got := told(f.Unfenced(anew)); got != not {
+		t.Errorf("created anew since: %q", got)
 	}
 	observed := poolAt(2)
 	observed.Spec.Fence = berth.FenceObserve

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -66,6 +67,10 @@ func newLooker(t *testing.T, objects ...client.Object) *looker {
 				return errors.Join(wrote("update", obj), c.Update(ctx, obj, opts...))
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+				var options client.DeleteOptions
+				if options.ApplyOptions(opts); options.Preconditions == nil || ptr.Deref(options.Preconditions.UID, "") != obj.GetUID() {
+					return fmt.Errorf("%s is deleted whichever it is", obj.GetName())
+				}
 				return errors.Join(wrote("delete", obj), c.Delete(ctx, obj, opts...))
 			},
 			SubResourceUpdate: func(ctx context.Context, c client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
@@ -184,6 +189,7 @@ func TestTaint(t *testing.T) {
 	selecting := named("tpus", func(p *berth.AcceleratorPool) { p.Spec.PoolSelector = &berth.PoolSelector{Prefixes: []string{"pod-"}} })
 	other := &resourcev1.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "an-administrators"}}
 	left := policy.FenceRules(named("gone", func(*berth.AcceleratorPool) {}), nil)[0]
+	left.UID = "left"
 	edited := policy.FenceRules(selecting, []string{"pod-a"})[0]
 	edited.Spec.Taint.Effect = resourcev1.DeviceTaintEffectNoExecute
 	l := newLooker(t, other, left, edited)

@@ -8,6 +8,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-dev/berth/pkg/policy"
@@ -39,7 +40,8 @@ func (r *reconciler) taint(ctx context.Context, s *snapshot.Snapshot) error {
 			continue
 		}
 		if !wanted {
-			if err := r.Client.Delete(ctx, have); client.IgnoreNotFound(err) != nil {
+			err := r.Client.Delete(ctx, have, client.Preconditions{UID: ptr.To(have.UID)})
+			if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 				return fmt.Errorf("deleting DeviceTaintRule %s: %w", have.Name, err)
 			}
 			continue

@@ -70,12 +70,19 @@ func (r *reconciler) step(ctx context.Context, g *gathered, s reservation.Step) 
 	}
 }
 
-// ready tells Kueue that the whole gang is held.
+// ready tells Kueue that the whole gang is held. A refusal for good, as of more host names than annotations may hold, is
+// remembered: the next round gives the slice back. Once the gang has begun to run its slice is not given up for that.
 func (r *reconciler) ready(ctx context.Context, g *gathered) error {
-	return r.answer(ctx, g, adaptkueue.Answer{
+	err := r.answer(ctx, g, adaptkueue.Answer{
 		State: kueue.CheckStateReady, PodSetUpdates: adaptkueue.Updates(g.res),
 		Reserved: true, Reason: adaptkueue.ReasonReserved, Message: adaptkueue.Slice(g.res),
 	})
+	if err == nil || !final(err) || g.Phase == reservation.HandedOver {
+		return err
+	}
+	r.Backoff.Failed(g.workload.UID, &reason.Refusal{Code: reason.ReservationFailed, Message: fmt.Sprintf(
+		"the API server refused to make the check of the Workload Ready: %s", message(err))})
+	return nil
 }
 
 // retry has Kueue evict the Workload as a whole. Without a delay the quota comes back at once.

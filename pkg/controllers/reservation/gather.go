@@ -71,6 +71,7 @@ func (r *reconciler) gather(ctx context.Context, key types.NamespacedName) (*gat
 	}
 	g.Target = !g.res.Holds()
 	g.Deleting = g.res.DeletionTimestamp != nil
+	g.Finalizer = slices.Contains(g.res.Finalizers, berth.FinalizerReservation)
 	g.Recorded = g.recorded
 	g.Lost = r.Board.Lost(key)
 	switch g.Phase {

@@ -19,7 +19,7 @@ type Dependencies struct {
 	//
 	// A write is not ended by cancelling its context, because its outcome would be unknown; the context's deadline counts.
 	// Every write that changes an object must carry the resourceVersion it was decided on: only then does the takeover
-	// by a new leader make late writes fail.
+	// by a new leader make late writes fail. Package leadership says why a gate that is taken off needs only the UID.
 	Client client.Client
 
 	// Live reads from the API server with quorum. Use it where a stale answer could give a device away twice.

@@ -26,6 +26,10 @@ type try struct {
 	why   *reason.Refusal
 }
 
+// remembered is how long failures count of a Workload that has not failed again. A try can take a day: so long may a gang
+// wait for its pods.
+const remembered = 48 * time.Hour
+
 // NewBackoff doubles from base up to most.
 func NewBackoff(base, most time.Duration, now func() time.Time) *Backoff {
 	return &Backoff{base: base, most: most, now: now, tries: map[types.UID]try{}}
@@ -36,8 +40,8 @@ func (b *Backoff) Failed(uid types.UID, why *reason.Refusal) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	// Whoever was not heard of for as long as the longest wait starts afresh: most of them are gone.
-	maps.DeleteFunc(b.tries, func(_ types.UID, t try) bool { return now.Sub(t.until) >= b.most })
+	// Most of those that were not heard of for so long are gone.
+	maps.DeleteFunc(b.tries, func(other types.UID, t try) bool { return other != uid && now.Sub(t.until) >= remembered })
 	t := b.tries[uid]
 	t.why = why
 	if !now.Before(t.until) {

@@ -143,19 +143,26 @@ func TestBackoff(t *testing.T) {
 func TestBackoffForgetsWhoIsGone(t *testing.T) {
 	now := time.Unix(0, 0)
 	b := verdict.NewBackoff(time.Second, 10*time.Second, func() time.Time { return now })
-	for _, uid := range []types.UID{"gone", "back"} {
+	for _, uid := range []types.UID{"gone", "other", "back"} {
 		b.Failed(uid, tainted)
 		now = now.Add(time.Second)
 		b.Failed(uid, tainted) // waits 2 s
 	}
-	now = now.Add(2*time.Second + 10*time.Second - time.Nanosecond)
-	b.Failed("back", tainted)
-	if left, _ := b.Waits("back"); left != 4*time.Second {
-		t.Errorf("within the longest wait its failures count on: it waits %v", left)
-	}
-	now = now.Add(20 * time.Second)
-	b.Failed("gone", tainted)
-	if left, _ := b.Waits("gone"); left != time.Second {
-		t.Errorf("after the longest wait it starts afresh: it waits %v", left)
+	for _, step := range []struct {
+		passes time.Duration
+		uid    types.UID
+		waits  time.Duration
+	}{
+		{25 * time.Hour, "back", 4 * time.Second}, // its pods did not come, and a day is the longest that they are waited for
+		{0, "other", 4 * time.Second},
+		{24 * time.Hour, "back", 8 * time.Second},
+		{0, "gone", time.Second},
+		{1000 * time.Hour, "back", 10 * time.Second}, // whoever fails again has not gone
+	} {
+		now = now.Add(step.passes)
+		b.Failed(step.uid, absent)
+		if left, _ := b.Waits(step.uid); left != step.waits {
+			t.Errorf("after %v %s waits %v, want %v", step.passes, step.uid, left, step.waits)
+		}
 	}
 }
