@@ -196,7 +196,7 @@ func TestEachNamespaceHasItsOwnPlan(t *testing.T) {
 }
 
 func TestLateIsAWriteThatTimedOut(t *testing.T) {
-	f := newFixture(t, "late")
+	f := newFixture(t, "unanswered")
 	plan := faults.NewPlan()
 	c := faults.Wrap(f.client, plan)
 	must(t, c.Create(f.ctx, f.configMap("a")))
