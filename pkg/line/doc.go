@@ -16,7 +16,7 @@
 // from draining a second pool, and a gang that waits for hardware that nobody repairs must not keep everybody from having
 // a target. And not one per gang: then nothing behind a large gang could begin, and what is kept idle would grow with the
 // length of the line. Targets do not overlap. Where two gangs need the same devices, the one that stands in line for longer
-// has them, whatever its queue holds: fair share decides who is offered what is free, but a queue that always holds less
+// has them, or rather whose place is the older one (see places), whatever its queue holds: fair share decides who is offered what is free, but a queue that always holds less
 // must not take a target away from one that has waited.
 //
 // A target stays where it is from pass to pass. It goes with its gang, and when hardware that it needs is out of use, when
@@ -38,8 +38,8 @@
 //
 // A gang that can be served with every other gang gone begins after finitely many events, if: finitely many gangs come
 // before it in its own queue, gangs that hold devices end, recalled ones too, and nothing foreign comes or stays in its way.
-// Only gangs of its own queue with a higher priority, or that stand in line for longer, come before it; how much its queue
-// or others hold does not matter. The reasons: finitely many gangs are older, so once it is first in its queue finitely
+// Only gangs of its own queue with a higher priority, or that stand in line for longer than it or than one of these, come
+// before it; how much its queue or others hold does not matter. The reasons: finitely many gangs are older, so once it is first in its queue finitely
 // many targets are preferred to its own; while it has one nobody takes part of it who does not end in time or is not
 // recalled; so the holders of its target become fewer until none is left.
 //

@@ -53,6 +53,37 @@ func (e Entry) older(o Entry) int {
 	)
 }
 
+// places are the entries whose time in line counts for a target, by the UID of the gang: its own, or that of the youngest
+// gang that comes before it in its queue and may have a target.
+//
+// Were it always its own, three gangs could go round in a circle for ever: of A and B in one queue A comes first by priority,
+// C of another queue stands in line for longer than A, and B for longer than C.
+type places map[string]Entry
+
+// newPlaces has a place for each entry of queues that are in order.
+func newPlaces(queues map[string][]Entry) places {
+	p := places{}
+	for _, entries := range queues {
+		var last *Entry
+		for i := range entries {
+			place := &entries[i]
+			if last != nil && last.older(*place) > 0 {
+				place = last
+			}
+			p[entries[i].Gang.UID] = *place
+			if !entries[i].NoTarget {
+				last = place
+			}
+		}
+	}
+	return p
+}
+
+// compare orders two entries of any queues by who has the target that both need.
+func (p places) compare(a, b Entry) int {
+	return cmp.Or(p[a.Gang.UID].older(p[b.Gang.UID]), a.before(b))
+}
+
 // turns hands out entries one by one.
 type turns struct {
 	// queues are complete and in order; from is how many of each have had their turn.

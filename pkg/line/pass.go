@@ -107,7 +107,8 @@ type pass struct {
 	running map[string]*Running
 	// holder is the Owner of a pod's gang.
 	holder  map[string]string
-	targets []*Target // in order of Entry.older
+	places  places
+	targets []*Target // in the order of places
 	// guards are the ledgers in which targets are taken, by the targets.
 	guards map[string]*ledger.Ledger
 	bases  bases
@@ -126,6 +127,7 @@ func newPass(in Input) *pass {
 		guards: map[string]*ledger.Ledger{}, hopeless: map[string]int{},
 		refusals: newRefusals(in.Memory), outcomes: make([]Outcome, 0, len(in.Waiting)),
 	}
+	p.places = newPlaces(p.turns.queues)
 	for i := range in.Running {
 		p.runs(&in.Running[i])
 	}

@@ -187,6 +187,7 @@ func (c *crowd) judgeTargets(t *testing.T, in line.Input, before []line.Target, 
 	for _, e := range in.Waiting {
 		entries[e.Gang.UID] = e
 	}
+	places := line.Places(in.Waiting)
 	after := map[string]line.Target{}
 	queues := map[string]string{}
 	for _, target := range c.last.Targets {
@@ -203,9 +204,10 @@ func (c *crowd) judgeTargets(t *testing.T, in line.Input, before []line.Target, 
 			continue
 		}
 		e := entries[target.For]
-		// What is kept is not kept from who comes before, and an older gang may aim at the same. The target is a new one then.
+		// What is kept is not kept from who comes before, and a gang with an older place may aim at the same. The target is a
+		// new one then.
 		first := func(r *runner) bool {
-			return r.Since.Equal(c.now()) && (r.entry.Queue == e.Queue && line.Before(r.entry, e) || r.entry.QueuedAt.Before(e.QueuedAt))
+			return r.Since.Equal(c.now()) && (r.entry.Queue == e.Queue && line.Before(r.entry, e) || places(r.entry, e) < 0)
 		}
 		if slices.ContainsFunc(c.running, first) {
 			continue

@@ -89,7 +89,7 @@ func (p *pass) search(e Entry, own *Target) *Target {
 			continue
 		}
 		others = append(others, t)
-		if t.entry.older(e) < 0 {
+		if p.places.compare(t.entry, e) < 0 {
 			older = append(older, t)
 		}
 	}

@@ -56,7 +56,7 @@ func (p *pass) keep(targets []Target) {
 
 // revise drops the targets that cannot stand beside those of older gangs, and all but one of a queue.
 func (p *pass) revise() {
-	slices.SortStableFunc(p.targets, func(a, b *Target) int { return a.entry.older(b.entry) })
+	slices.SortStableFunc(p.targets, func(a, b *Target) int { return p.places.compare(a.entry, b.entry) })
 	var kept []*Target
 	for _, t := range p.targets {
 		i := slices.IndexFunc(kept, func(o *Target) bool { return o.queue(t.entry.Queue) })
@@ -67,7 +67,7 @@ func (p *pass) revise() {
 			kept[i] = t
 		}
 	}
-	slices.SortStableFunc(kept, func(a, b *Target) int { return a.entry.older(b.entry) })
+	slices.SortStableFunc(kept, func(a, b *Target) int { return p.places.compare(a.entry, b.entry) })
 	p.targets = nil
 	if len(kept) == 0 {
 		p.changed()
@@ -144,9 +144,9 @@ func (p *pass) aim(e Entry) {
 	}
 	if p.targetIn(e.Queue) == nil {
 		older := slices.DeleteFunc(p.turns.heads(), func(o Entry) bool {
-			return o.Queue == e.Queue || o.NoTarget || o.older(e) > 0 || p.targetIn(o.Queue) != nil
+			return o.Queue == e.Queue || o.NoTarget || p.places.compare(o, e) > 0 || p.targetIn(o.Queue) != nil
 		})
-		slices.SortFunc(older, Entry.older)
+		slices.SortFunc(older, p.places.compare)
 		for _, o := range older {
 			if d := p.offer(o).Decision; !d.Fits() && helped(d.Refusal.Code) {
 				p.aimAt(o)

@@ -300,6 +300,23 @@ func TestAnOlderGangFindsWhatAYoungerDoesNot(t *testing.T) {
 	}
 }
 
+// a comes before b in its queue, b stands in line for longer than c, and c for longer than a: the target stays where it is.
+func TestTargetsDoNotGoRoundInACircle(t *testing.T) {
+	s := kep()
+	s.comes("runs", "tpu-8x8", queue("z"))
+	s.pass()
+	s.comes("c", "tpu-8x8", queue("y"), since(60))
+	s.comes("a", "tpu-8x8", queue("x"), since(90), priority(1))
+	s.comes("b", "tpu-8x8", queue("x"), since(30), pods(func(ps *gang.PodSet) { ps.Requests["cpu"] = 1001 }))
+	for range 3 {
+		s.passes(t, "c waits for pod/tpu-8x8-0: drains when ml/runs ends")
+	}
+	s.goes("a")
+	for range 3 {
+		s.passes(t, "b waits for pod/tpu-8x8-0: drains when ml/runs ends")
+	}
+}
+
 // A gang that comes before another in its queue takes its place.
 func TestWhoComesFirstHasTheTarget(t *testing.T) {
 	s := kep()
