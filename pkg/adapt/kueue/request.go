@@ -79,6 +79,7 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 	req := Request{Counts: map[string]int32{}, Templates: map[PodClaim]berth.TemplateReference{}, Gang: gang.Gang{
 		Key: gang.Key{Namespace: wl.Namespace, Name: wl.Name}, UID: string(wl.UID),
 	}}
+	var wanted []string
 	for i := range wl.Spec.PodSets {
 		ps := &wl.Spec.PodSets[i]
 		assigned := assignment(wl, ps.Name)
@@ -90,12 +91,13 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 			continue
 		}
 		if refusal := req.bind(wl, ps, claims, in); refusal != nil {
-			return req, refusal
+			return req, certain(refusal, classesOf(claims), in.Inventory)
 		}
 		set, refusal := podSet(wl, ps, assigned, in)
 		if refusal != nil {
-			return req, refusal
+			return req, certain(refusal, classesOf(claims), in.Inventory)
 		}
+		wanted = append(wanted, classesOf(claims)...)
 		set.Claims = claims
 		req.Managed = true
 		req.Gang.PodSets = append(req.Gang.PodSets, set)
@@ -112,7 +114,7 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 	if refusal == nil {
 		refusal = misplacedSlices(wl, in.Job(wl.Namespace, owner.Name))
 	}
-	return req, refusal
+	return req, certain(refusal, wanted, in.Inventory)
 }
 
 // managedClaims are the entries of the pods' spec.resourceClaims that ask for managed devices.
@@ -124,18 +126,21 @@ func managedClaims(namespace string, ps *kueue.PodSet, in Lookup) ([]gang.Claim,
 			return nil, refusal
 		}
 		claim, managed, refusal := dra.Claim(&spec, entry.Name, in.Inventory)
+		if !managed {
+			continue
+		}
 		switch {
 		case refusal != nil:
-			return nil, refusal
-		case !managed:
-			continue
 		case entry.ResourceClaimName != nil:
-			return nil, &reason.Refusal{Code: reason.Unsupported, Message: fmt.Sprintf(
+			refusal = &reason.Refusal{Code: reason.Unsupported, Message: fmt.Sprintf(
 				"pod claim %s names ResourceClaim %s: use a ResourceClaimTemplate, so that Berth can make a claim for each slice",
 				entry.Name, *entry.ResourceClaimName)}
 		case i >= maxPodClaims:
-			return nil, &reason.Refusal{Code: reason.TooManyClaims, Message: fmt.Sprintf(
+			refusal = &reason.Refusal{Code: reason.TooManyClaims, Message: fmt.Sprintf(
 				"pod claim %s is number %d: managed claims must be among the first %d", entry.Name, i+1, maxPodClaims)}
+		}
+		if refusal != nil {
+			return nil, certain(refusal, classesIn(&spec), in.Inventory)
 		}
 		claims = append(claims, claim)
 	}

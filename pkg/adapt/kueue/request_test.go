@@ -38,7 +38,7 @@ func newRequest() *request {
 	job := kueuetest.NewJob("train", "tpu-4x4", 4)
 	return &request{
 		job: job, wl: kueuetest.NewWorkload(job).QuotaReserved(kueuetest.Start),
-		templates: map[string]*resourcev1.ResourceClaimTemplate{"tpu-4x4": kueuetest.NewTemplate("tpu-4x4"), "nic": kueuetest.NewTemplate("nic")},
+		templates: map[string]*resourcev1.ResourceClaimTemplate{"tpu-4x4": kueuetest.NewTemplate("tpu-4x4"), "nic": kueuetest.NewTemplate("nic"), "gpu": kueuetest.NewTemplate("gpu")},
 		claims:    map[string]*resourcev1.ResourceClaim{},
 		flavors:   map[string]*kueue.ResourceFlavor{kueuetest.Flavor: kueuetest.NewFlavor(kueuetest.Flavor)},
 		nodes:     []*corev1.Node{dratest.Node("node-1"), dratest.Node("node-2")},
@@ -51,7 +51,10 @@ func (r *request) read() (adaptkueue.Request, string) {
 		dratest.NewSlice("s", driver, "pod-a").Device(dratest.NewDevice("d", "4x4").On("node-1", "node-2")).ResourceSlice,
 		dratest.NewSlice("u", "nic.example.com", "nics").Device(dratest.NewDevice("n", "nic").On("node-2")).ResourceSlice,
 	}
-	s.DeviceClasses = []*resourcev1.DeviceClass{dratest.ByTopology("tpu-4x4", driver, "4x4"), dratest.Class("nic", `device.driver == "nic.example.com"`)}
+	// Nothing of the class gpu is published.
+	s.DeviceClasses = []*resourcev1.DeviceClass{
+		dratest.ByTopology("tpu-4x4", driver, "4x4"), dratest.Class("nic", `device.driver == "nic.example.com"`), dratest.Class("gpu", `device.driver == "gpu.example.com"`),
+	}
 	req, refusal := adaptkueue.Read(r.wl.Workload, adaptkueue.Lookup{
 		Template: func(ns, name string) *resourcev1.ResourceClaimTemplate {
 			if ns != kueuetest.Namespace {
@@ -205,6 +208,60 @@ func TestReadNothingManaged(t *testing.T) {
 			change(r)
 			if got, refusal := r.read(); refusal != "" || got.Managed || len(got.Gang.PodSets) > 0 {
 				t.Errorf("refusal %q, request %+v", refusal, got)
+			}
+		})
+	}
+}
+
+// While nothing of what a gang asks for is published it may be none of Berth's business: it waits, whatever it looks like.
+func TestReadNothingPublished(t *testing.T) {
+	const gone = "ShapeUnknown: DeviceClass gpu selects no device that is published now"
+	devices := func(r *request) *resourcev1.DeviceClaim { return &r.templates["gpu"].Spec.Spec.Devices }
+	for _, row := range []struct {
+		name   string
+		change func(*request)
+		want   string
+	}{
+		{"a gang that Berth could serve", func(*request) {}, ""},
+		{"pods of another kind", func(r *request) {
+			r.wl.OwnerReferences[0].Kind, r.wl.OwnerReferences[0].APIVersion = "JobSet", "jobset.x-k8s.io/v1alpha2"
+		}, gone},
+		{"pods of another kind, no such class", func(r *request) {
+			devices(r).Requests[0].Exactly.DeviceClassName = "unknown"
+			r.wl.OwnerReferences[0].Kind = "JobSet"
+		}, "ShapeUnknown: there is no DeviceClass unknown"},
+		{"no ranks", func(r *request) { r.job.Spec.CompletionMode = nil }, gone},
+		{"more completions than pods at once", func(r *request) { r.job.Spec.Completions = ptr.To[int32](8) }, gone},
+		{"slices on the Job itself", func(r *request) { r.job.Annotations = map[string]string{berth.AnnotationSlices: "2"} }, gone},
+		{"the Job is gone", func(r *request) { r.job = nil }, "ClaimMissing: Job train does not exist"},
+		{"a count that may shrink", func(r *request) { r.podSet().MinCount = ptr.To[int32](2) }, gone},
+		{"our label", func(r *request) { r.podSet().Template.Labels = map[string]string{berth.LabelReservation: "x"} }, gone},
+		{"constraints", func(r *request) { devices(r).Constraints = make([]resourcev1.DeviceConstraint, 1) }, gone},
+		{"beside devices that Berth does not manage", func(r *request) {
+			devices(r).Requests = append(devices(r).Requests, r.templates["nic"].Spec.Spec.Devices.Requests...)
+		}, gone},
+		{"a claim by name", func(r *request) {
+			r.entries(byName("gpu", "mine"))
+			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["gpu"].Spec.Spec}
+		}, gone},
+		{"a claim by name beside a managed one", func(r *request) {
+			r.entries(fromTemplate("tpu", "tpu-4x4"), byName("gpu", "mine"))
+			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["gpu"].Spec.Spec}
+		}, gone},
+		{"no ranks, beside a managed claim", func(r *request) {
+			r.entries(fromTemplate("tpu", "tpu-4x4"), fromTemplate("gpu", "gpu"))
+			r.job.Spec.CompletionMode = nil
+		}, "Unsupported: the pods have no rank: set spec.completionMode to Indexed"},
+		{"the template is younger than the quota", func(r *request) {
+			r.templates["gpu"].CreationTimestamp = metav1.NewTime(kueuetest.Start.Add(time.Second))
+		}, gone},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRequest()
+			r.entries(fromTemplate("gpu", "gpu"))
+			row.change(r)
+			if _, got := r.read(); got != row.want {
+				t.Errorf("\n got %s\nwant %s", got, row.want)
 			}
 		})
 	}

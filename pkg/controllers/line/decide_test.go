@@ -186,6 +186,9 @@ func TestAnswers(t *testing.T) {
 			s.notFenced = &reason.Refusal{Code: reason.NotFenced, Message: "no"}
 		}, []string{"a Rejected CountMismatch: pod set main may run with fewer pods (minCount): a slice is whole, so leave minCount out"}},
 		{"not final", func(s *site) { s.waits("a", template("missing")) }, []string{"a Pending ClaimMissing: ResourceClaimTemplate missing of pod claim tpu does not exist"}},
+		{"final for gangs of Berth's, and not known to be one", func(s *site) {
+			s.waits("a", template("unknown"), func(j *batchv1.Job) { j.Spec.CompletionMode = nil })
+		}, []string{"a Pending ShapeUnknown: there is no DeviceClass unknown"}},
 		{"not final in placement", func(s *site) { s.waits("a", template("unknown")) }, []string{"a Pending ShapeUnknown: there is no DeviceClass unknown"}},
 
 		{"not fenced", func(s *site) {
@@ -318,6 +321,7 @@ func TestNoFitTimeout(t *testing.T) {
 	site(ptr.To[int32](600), now.Add(-time.Hour)).passes(t, "a Retry "+waits)
 	// What can never be is rejected, not retried.
 	s := site(ptr.To[int32](600), now.Add(-time.Hour))
+	s.Workloads[0].Spec.PodSets[0].Template.Spec.ResourceClaims[0].ResourceClaimTemplateName = ptr.To("tpu-4x4")
 	s.Jobs[0].Spec.CompletionMode = nil
 	s.passes(t, "a Rejected Unsupported: the pods have no rank: set spec.completionMode to Indexed")
 	// Parameters that do not exist limit nothing; the check says so itself.
