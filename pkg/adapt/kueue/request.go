@@ -20,8 +20,7 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-// maxPodClaims is how many entries of a pod's spec.resourceClaims the pod policy can reach: CEL has no loop with an
-// index, so the policy names its indexes one by one.
+// maxPodClaims is how many claims of a pod berth-pin swaps and berth-pods lets pass, wherever they stand among the others.
 const maxPodClaims = 8
 
 // Request is what one admitted Workload asks of Berth.
@@ -120,7 +119,9 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 // managedClaims are the entries of the pods' spec.resourceClaims that ask for managed devices.
 func managedClaims(namespace string, ps *kueue.PodSet, in Lookup) ([]gang.Claim, *reason.Refusal) {
 	var claims []gang.Claim
-	for i, entry := range ps.Template.Spec.ResourceClaims {
+	known := 0
+	var open *reason.Refusal // why it is not known of the first of the others whether Berth manages it
+	for _, entry := range ps.Template.Spec.ResourceClaims {
 		spec, refusal := claimSpec(namespace, entry, in)
 		if refusal != nil {
 			return nil, refusal
@@ -135,14 +136,23 @@ func managedClaims(namespace string, ps *kueue.PodSet, in Lookup) ([]gang.Claim,
 			refusal = &reason.Refusal{Code: reason.Unsupported, Message: fmt.Sprintf(
 				"pod claim %s names ResourceClaim %s: use a ResourceClaimTemplate, so that Berth can make a claim for each slice",
 				entry.Name, *entry.ResourceClaimName)}
-		case i >= maxPodClaims:
-			refusal = &reason.Refusal{Code: reason.TooManyClaims, Message: fmt.Sprintf(
-				"pod claim %s is number %d: managed claims must be among the first %d", entry.Name, i+1, maxPodClaims)}
 		}
 		if refusal != nil {
 			return nil, certain(refusal, classesIn(&spec), in.Inventory)
 		}
 		claims = append(claims, claim)
+		if why := unpublished(classesIn(&spec), in.Inventory); why == nil {
+			known++
+		} else if open == nil {
+			open = why
+		}
+	}
+	switch {
+	case known > maxPodClaims:
+		return nil, &reason.Refusal{Code: reason.TooManyClaims, Message: fmt.Sprintf(
+			"a pod of pod set %s has %d claims for managed devices, at most %d are possible", ps.Name, known, maxPodClaims)}
+	case len(claims) > maxPodClaims:
+		return nil, open
 	}
 	return claims, nil
 }

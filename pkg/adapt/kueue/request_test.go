@@ -1,6 +1,7 @@
 package kueue_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -129,13 +130,18 @@ func TestReadRefusals(t *testing.T) {
 			r.entries(byName("tpu", "mine"))
 			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["tpu-4x4"].Spec.Spec}
 		}, "Unsupported: pod claim tpu names ResourceClaim mine: use a ResourceClaimTemplate, so that Berth can make a claim for each slice"},
-		{"the ninth claim", func(r *request) {
+		{"nine claims", func(r *request) {
+			for i := range 8 {
+				r.podSet().Template.Spec.ResourceClaims = append(r.podSet().Template.Spec.ResourceClaims, fromTemplate(fmt.Sprint("tpu-", i), "tpu-4x4"))
+			}
+		}, "TooManyClaims: a pod of pod set main has 9 claims for managed devices, at most 8 are possible"},
+		{"the ninth claim, after eight for others", func(r *request) {
 			var all []corev1.PodResourceClaim
-			for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-				all = append(all, fromTemplate(name, "nic"))
+			for i := range 8 {
+				all = append(all, fromTemplate(fmt.Sprint("nic-", i), "nic"))
 			}
 			r.entries(append(all, fromTemplate("tpu", "tpu-4x4"))...)
-		}, "TooManyClaims: pod claim tpu is number 9: managed claims must be among the first 8"},
+		}, ""},
 		{"a request that cannot be reserved", func(r *request) {
 			r.templates["tpu-4x4"].Spec.Spec.Devices.Requests[0].Exactly.AllocationMode = resourcev1.DeviceAllocationModeAll
 		}, "Unsupported: claim tpu: allocationMode All in request slice is not supported for devices that Berth manages (tpu-4x4)"},
@@ -252,6 +258,12 @@ func TestReadNothingPublished(t *testing.T) {
 			r.entries(fromTemplate("tpu", "tpu-4x4"), fromTemplate("gpu", "gpu"))
 			r.job.Spec.CompletionMode = nil
 		}, "Unsupported: the pods have no rank: set spec.completionMode to Indexed"},
+		{"nine claims, one of them managed", func(r *request) {
+			r.entries(fromTemplate("tpu", "tpu-4x4"))
+			for i := range 8 {
+				r.podSet().Template.Spec.ResourceClaims = append(r.podSet().Template.Spec.ResourceClaims, fromTemplate(fmt.Sprint("gpu-", i), "gpu"))
+			}
+		}, gone},
 		{"the template is younger than the quota", func(r *request) {
 			r.templates["gpu"].CreationTimestamp = metav1.NewTime(kueuetest.Start.Add(time.Second))
 		}, gone},
