@@ -46,6 +46,8 @@ const (
 	Recalled Code = "Recalled"
 	// NotCharged: Kueue admitted the gang without charging the shares that its claims are.
 	NotCharged Code = "NotCharged"
+	// TopologyAssigned: the flavor has a topology, with which Kueue chooses the hosts.
+	TopologyAssigned Code = "TopologyAssigned"
 	// ShapeUnknown: no device of any pool matches the device class. It is not final: a driver that restarts takes its
 	// devices away for a while, and a missing class can be created.
 	ShapeUnknown Code = "ShapeUnknown"

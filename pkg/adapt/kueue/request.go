@@ -197,6 +197,9 @@ func podSet(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignme
 	if refusal != nil {
 		return gang.PodSet{}, refusal
 	}
+	if refusal := topologyAssigned(assigned, in); refusal != nil {
+		return gang.PodSet{}, refusal
+	}
 	selector, tolerations := flavorConstraints(assigned, in)
 	return gang.PodSet{
 		Name:         string(ps.Name),

@@ -182,6 +182,17 @@ func TestReadRefusals(t *testing.T) {
 		{"an interconnect of another word", annotate(berth.AnnotationInterconnect, "Required"), `Unsupported: annotation berth.dev/interconnect is "Required": it must be required or preferred`},
 		{"an interconnect of no word", annotate(berth.AnnotationInterconnect, ""), `Unsupported: annotation berth.dev/interconnect is "": it must be required or preferred`},
 
+		{"hosts of Kueue's choice", func(r *request) {
+			r.wl.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
+		}, "TopologyAssigned: flavor tpu-v5e has a topology (Kueue's topology-aware scheduling), which would choose other hosts: use a flavor without topologyName"},
+		{"hosts that Kueue will choose, by one flavor of two", func(r *request) {
+			r.flavors["racks"] = kueuetest.NewFlavor("racks")
+			r.flavors["racks"].Spec.TopologyName = ptr.To[kueue.TopologyReference]("racks")
+			assigned := &r.wl.Status.Admission.PodSetAssignments[0]
+			assigned.Flavors["memory"] = "racks"
+			assigned.DelayedTopologyRequest = ptr.To(kueue.DelayedTopologyRequestStatePending)
+		}, "TopologyAssigned: flavor racks has a topology (Kueue's topology-aware scheduling), which would choose other hosts: use a flavor without topologyName"},
+
 		{"no ranks", func(r *request) { r.job.Spec.CompletionMode = nil }, "Unsupported: the pods have no rank: set spec.completionMode to Indexed"},
 		{"the Job is gone", func(r *request) { r.job = nil }, "ClaimMissing: Job train does not exist"},
 	} {
@@ -253,6 +264,9 @@ func TestReadNothingPublished(t *testing.T) {
 		{"a claim by name beside a managed one", func(r *request) {
 			r.entries(fromTemplate("tpu", "tpu-4x4"), byName("gpu", "mine"))
 			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["gpu"].Spec.Spec}
+		}, gone},
+		{"hosts of Kueue's choice", func(r *request) {
+			r.wl.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
 		}, gone},
 		{"no ranks, beside a managed claim", func(r *request) {
 			r.entries(fromTemplate("tpu", "tpu-4x4"), fromTemplate("gpu", "gpu"))
