@@ -205,7 +205,7 @@ func (p *plan) checkSpans() *reason.Refusal {
 	for _, it := range p.items {
 		other, seen := of[it.claim]
 		if seen && other.span != it.span {
-			return refuse(reason.HostSetsDiffer, "claim %s asks for %s of %s and %s of %s: the devices of one claim must stand on the same hosts",
+			return refuse(reason.Unsupported, "claim %s asks for %s of %s and %s of %s: the devices of one claim must stand on the same hosts",
 				p.set.Claims[it.claim].PodClaim, other.class.Name, counted(other.span, "host"), it.class.Name, counted(it.span, "host"))
 		}
 		of[it.claim] = it

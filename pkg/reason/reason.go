@@ -51,6 +51,9 @@ const (
 	// ShapeUnknown: no device of any pool matches the device class. It is not final: a driver that restarts takes its
 	// devices away for a while, and a missing class can be created.
 	ShapeUnknown Code = "ShapeUnknown"
+	// HostSetsDiffer: the devices of one pod do not stand on the same host, or exclude each other there. It is not final:
+	// that is so of the devices that are published now, and others may be published later.
+	HostSetsDiffer Code = "HostSetsDiffer"
 
 	// Refused: this gang can never be served as it is written.
 
@@ -65,8 +68,6 @@ const (
 	TooManyPods Code = "TooManyPods"
 	// TooManyClaims: a pod has more claims than the pod policy can swap (8).
 	TooManyClaims Code = "TooManyClaims"
-	// HostSetsDiffer: the devices of one pod do not stand on the same host, or exclude each other there.
-	HostSetsDiffer Code = "HostSetsDiffer"
 	// Unsupported: the request uses something that Berth does not reserve; the message names it.
 	Unsupported Code = "Unsupported"
 	// ReservedKeys: the pod template carries keys that only Berth may set.
@@ -88,7 +89,7 @@ const (
 // Final reports whether waiting cannot help: the Workload, the class or the hardware description must change.
 func (c Code) Final() bool {
 	switch c {
-	case NotDivisible, CountMismatch, TooManyPods, TooManyClaims, HostSetsDiffer, Unsupported, ReservedKeys:
+	case NotDivisible, CountMismatch, TooManyPods, TooManyClaims, Unsupported, ReservedKeys:
 		return true
 	default:
 		return false

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -190,6 +191,13 @@ func TestAnswers(t *testing.T) {
 			s.waits("a", template("unknown"), func(j *batchv1.Job) { j.Spec.CompletionMode = nil })
 		}, []string{"a Pending ShapeUnknown: there is no DeviceClass unknown"}},
 		{"not final in placement", func(s *site) { s.waits("a", template("unknown")) }, []string{"a Pending ShapeUnknown: there is no DeviceClass unknown"}},
+		{"not final, because devices may be published", func(s *site) {
+			s.waits("a", func(j *batchv1.Job) {
+				claims := &j.Spec.Template.Spec.ResourceClaims
+				*claims = append(*claims, corev1.PodResourceClaim{Name: "more", ResourceClaimTemplateName: ptr.To("tpu-4x4")})
+			})
+		}, []string{"a Pending HostSetsDiffer: claim tpu (tpu-4x4) and claim more (tpu-4x4) exclude each other: " +
+			"no set of hosts offers a pod both, even with nothing taken"}},
 
 		{"not fenced", func(s *site) {
 			s.waits("a")
