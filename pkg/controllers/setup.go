@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	configv1alpha1 "github.com/berth-dev/berth/pkg/api/config/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/cluster/written"
 	"github.com/berth-dev/berth/pkg/controllers/fold"
@@ -52,7 +53,7 @@ func setup(mgr manager.Manager, deps *shell.Dependencies) error {
 	fence := pool.NewFence()
 
 	if err := pool.Setup(mgr, &own, pool.Options{
-		Fence: fence, Prober: plain, Cluster: world, TaintRules: taintRules, Namespace: deps.Config.LeaderElection.Namespace,
+		Fence: fence, Prober: plain, Cluster: world, TaintRules: taintRules, Namespace: configv1alpha1.Namespace(),
 	}); err != nil {
 		return err
 	}

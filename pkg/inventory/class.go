@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/berth-dev/berth/pkg/reason"
@@ -55,6 +56,19 @@ func (inv *Inventory) Class(name string) *Class {
 		return c
 	}
 	return &Class{Name: name, State: ClassUnknown}
+}
+
+// Unseen is why nobody knows yet whose devices the class selects; "" when that is known.
+func (c *Class) Unseen() string {
+	switch c.State {
+	case ClassUnknown:
+		return "there is no DeviceClass " + c.Name
+	case ClassBroken:
+		return fmt.Sprintf("DeviceClass %s cannot be evaluated: %s", c.Name, c.Problem)
+	case ClassEmpty:
+		return fmt.Sprintf("DeviceClass %s selects no device that is published now", c.Name)
+	}
+	return ""
 }
 
 // Classes returns all classes that select managed devices, by name.

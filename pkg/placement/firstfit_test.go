@@ -200,6 +200,8 @@ func TestRefusals(t *testing.T) {
 			"HostSetsDiffer: claim a (pair) and claim b (chip) exclude each other: no set of hosts offers a pod both, even with nothing taken"},
 		"two parts of one host": {chips(), gang.Gang{PodSets: []gang.PodSet{set(1, claim("a", one("chip")), claim("b", one("chip")))}},
 			"HostSetsDiffer: claim a (chip) and claim b (chip) exclude each other: no host offers a pod both, even with nothing taken"},
+		"a part and the whole in a claim": {chips(), gang.Gang{PodSets: []gang.PodSet{set(2, claim("a", one("pair"), gang.Request{Name: "q", Class: "chip", Count: 1}))}},
+			"Unsupported: claim a asks for pair of 2 hosts and chip of 1 host: the devices of one claim must stand on the same hosts"},
 		"too small": {nested(), needs(tpu(2), 1000), "HostUnusable: no tpu-4x4 is free: 4 of 4 are on hosts that the pods may not use: " +
 			"hosts node-0, node-1, node-2, node-3, node-4 and 3 more (each has 8 cpu in all, a pod needs 1000)"},
 		"too small and taken": {nested().with(func(l *ledger.Ledger) { l.Take(hold("x/big", "all")) }), needs(tpu(2), 9), "HostUnusable: no tpu-4x4 is free: 4 of 4 are on hosts that the pods may not use: " +

@@ -124,18 +124,13 @@ func checkShape(set *gang.PodSet) *reason.Refusal {
 }
 
 func checkClass(c *inventory.Class) *reason.Refusal {
-	switch c.State {
-	case inventory.ClassUnknown:
-		return refuse(reason.ShapeUnknown, "there is no DeviceClass %s", c.Name)
-	case inventory.ClassBroken:
-		return refuse(reason.ShapeUnknown, "DeviceClass %s cannot be evaluated: %s", c.Name, c.Problem)
-	case inventory.ClassEmpty:
-		if len(c.Withheld) > 0 {
-			return withheld(c)
-		}
-		return refuse(reason.ShapeUnknown, "DeviceClass %s selects no device that is published now", c.Name)
-	case inventory.ClassUnmanaged:
+	switch {
+	case c.State == inventory.ClassEmpty && len(c.Withheld) > 0:
+		return withheld(c)
+	case c.State == inventory.ClassUnmanaged:
 		return refuse(reason.ShapeUnknown, "DeviceClass %s selects no device of an AcceleratorPool", c.Name)
+	case c.Unseen() != "":
+		return refuse(reason.ShapeUnknown, "%s", c.Unseen())
 	}
 	if len(c.Devices) == 0 {
 		return withheld(c)
@@ -210,7 +205,7 @@ func (p *plan) checkSpans() *reason.Refusal {
 	for _, it := range p.items {
 		other, seen := of[it.claim]
 		if seen && other.span != it.span {
-			return refuse(reason.HostSetsDiffer, "claim %s asks for %s of %s and %s of %s: the devices of one claim must stand on the same hosts",
+			return refuse(reason.Unsupported, "claim %s asks for %s of %s and %s of %s: the devices of one claim must stand on the same hosts",
 				p.set.Claims[it.claim].PodClaim, other.class.Name, counted(other.span, "host"), it.class.Name, counted(it.span, "host"))
 		}
 		of[it.claim] = it

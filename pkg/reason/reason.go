@@ -52,9 +52,14 @@ const (
 	Recalled Code = "Recalled"
 	// NotCharged: Kueue admitted the gang without charging the shares that its claims are.
 	NotCharged Code = "NotCharged"
+	// TopologyAssigned: the flavor has a topology, with which Kueue chooses the hosts.
+	TopologyAssigned Code = "TopologyAssigned"
 	// ShapeUnknown: no device of any pool matches the device class. It is not final: a driver that restarts takes its
 	// devices away for a while, and a missing class can be created.
 	ShapeUnknown Code = "ShapeUnknown"
+	// HostSetsDiffer: the devices of one pod do not stand on the same host, or exclude each other there. It is not final:
+	// that is so of the devices that are published now, and others may be published later.
+	HostSetsDiffer Code = "HostSetsDiffer"
 
 	// The quota does not follow the hardware: these stand on a CapacityFold, not on a gang.
 
@@ -78,8 +83,6 @@ const (
 	TooManyPods Code = "TooManyPods"
 	// TooManyClaims: a pod has more claims than the pod policy can swap (8).
 	TooManyClaims Code = "TooManyClaims"
-	// HostSetsDiffer: the devices of one pod do not stand on the same host, or exclude each other there.
-	HostSetsDiffer Code = "HostSetsDiffer"
 	// Unsupported: the request uses something that Berth does not reserve; the message names it.
 	Unsupported Code = "Unsupported"
 	// ReservedKeys: the pod template carries keys that only Berth may set.
@@ -89,7 +92,7 @@ const (
 // Final reports whether waiting cannot help: the Workload, the class or the hardware description must change.
 func (c Code) Final() bool {
 	switch c {
-	case NotDivisible, CountMismatch, TooManyPods, TooManyClaims, HostSetsDiffer, Unsupported, ReservedKeys:
+	case NotDivisible, CountMismatch, TooManyPods, TooManyClaims, Unsupported, ReservedKeys:
 		return true
 	default:
 		return false

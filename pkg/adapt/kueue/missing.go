@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -45,16 +46,23 @@ func classes(wl *kueue.Workload, in Lookup) []string {
 			if refusal != nil {
 				continue
 			}
-			for _, r := range spec.Devices.Requests {
-				if r.Exactly != nil {
-					names = append(names, r.Exactly.DeviceClassName)
-				}
-				for _, sub := range r.FirstAvailable {
-					names = append(names, sub.DeviceClassName)
-				}
-			}
+			names = append(names, classesIn(&spec)...)
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// classesIn are the DeviceClasses that a claim names.
+func classesIn(spec *resourcev1.ResourceClaimSpec) []string {
+	var names []string
+	for _, r := range spec.Devices.Requests {
+		if r.Exactly != nil {
+			names = append(names, r.Exactly.DeviceClassName)
+		}
+		for _, sub := range r.FirstAvailable {
+			names = append(names, sub.DeviceClassName)
+		}
+	}
+	return names
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-// maxPodClaims is how many entries of a pod's spec.resourceClaims the pod policy can reach: CEL has no loop with an
-// index, so the policy names its indexes one by one.
+// maxPodClaims is how many claims of a pod berth-pin swaps and berth-pods lets pass, wherever they stand among the others.
 const maxPodClaims = 8
 
 // Request is what one admitted Workload asks of Berth.
@@ -79,6 +78,7 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 	req := Request{Counts: map[string]int32{}, Templates: map[PodClaim]berth.TemplateReference{}, Gang: gang.Gang{
 		Key: gang.Key{Namespace: wl.Namespace, Name: wl.Name}, UID: string(wl.UID),
 	}}
+	var wanted []string
 	for i := range wl.Spec.PodSets {
 		ps := &wl.Spec.PodSets[i]
 		assigned := assignment(wl, ps.Name)
@@ -90,12 +90,13 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 			continue
 		}
 		if refusal := req.bind(wl, ps, claims, in); refusal != nil {
-			return req, refusal
+			return req, certain(refusal, classesOf(claims), in.Inventory)
 		}
 		set, refusal := podSet(wl, ps, assigned, in)
 		if refusal != nil {
-			return req, refusal
+			return req, certain(refusal, classesOf(claims), in.Inventory)
 		}
+		wanted = append(wanted, classesOf(claims)...)
 		set.Claims = claims
 		req.Managed = true
 		req.Gang.PodSets = append(req.Gang.PodSets, set)
@@ -112,32 +113,46 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 	if refusal == nil {
 		refusal = misplacedSlices(wl, in.Job(wl.Namespace, owner.Name))
 	}
-	return req, refusal
+	return req, certain(refusal, wanted, in.Inventory)
 }
 
 // managedClaims are the entries of the pods' spec.resourceClaims that ask for managed devices.
 func managedClaims(namespace string, ps *kueue.PodSet, in Lookup) ([]gang.Claim, *reason.Refusal) {
 	var claims []gang.Claim
-	for i, entry := range ps.Template.Spec.ResourceClaims {
+	known := 0
+	var open *reason.Refusal // why it is not known of the first of the others whether Berth manages it
+	for _, entry := range ps.Template.Spec.ResourceClaims {
 		spec, refusal := claimSpec(namespace, entry, in)
 		if refusal != nil {
 			return nil, refusal
 		}
 		claim, managed, refusal := dra.Claim(&spec, entry.Name, in.Inventory)
+		if !managed {
+			continue
+		}
 		switch {
 		case refusal != nil:
-			return nil, refusal
-		case !managed:
-			continue
 		case entry.ResourceClaimName != nil:
-			return nil, &reason.Refusal{Code: reason.Unsupported, Message: fmt.Sprintf(
+			refusal = &reason.Refusal{Code: reason.Unsupported, Message: fmt.Sprintf(
 				"pod claim %s names ResourceClaim %s: use a ResourceClaimTemplate, so that Berth can make a claim for each slice",
 				entry.Name, *entry.ResourceClaimName)}
-		case i >= maxPodClaims:
-			return nil, &reason.Refusal{Code: reason.TooManyClaims, Message: fmt.Sprintf(
-				"pod claim %s is number %d: managed claims must be among the first %d", entry.Name, i+1, maxPodClaims)}
+		}
+		if refusal != nil {
+			return nil, certain(refusal, classesIn(&spec), in.Inventory)
 		}
 		claims = append(claims, claim)
+		if why := unpublished(classesIn(&spec), in.Inventory); why == nil {
+			known++
+		} else if open == nil {
+			open = why
+		}
+	}
+	switch {
+	case known > maxPodClaims:
+		return nil, &reason.Refusal{Code: reason.TooManyClaims, Message: fmt.Sprintf(
+			"a pod of pod set %s has %d claims for managed devices, at most %d are possible", ps.Name, known, maxPodClaims)}
+	case len(claims) > maxPodClaims:
+		return nil, open
 	}
 	return claims, nil
 }
@@ -180,6 +195,9 @@ func podSet(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignme
 	}
 	interconnect, refusal := wantedInterconnect(ps)
 	if refusal != nil {
+		return gang.PodSet{}, refusal
+	}
+	if refusal := topologyAssigned(assigned, in); refusal != nil {
 		return gang.PodSet{}, refusal
 	}
 	selector, tolerations := flavorConstraints(assigned, in)

@@ -1,6 +1,7 @@
 package kueue_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func newRequest() *request {
 	job := kueuetest.NewJob("train", "tpu-4x4", 4)
 	return &request{
 		job: job, wl: kueuetest.NewWorkload(job).QuotaReserved(kueuetest.Start),
-		templates: map[string]*resourcev1.ResourceClaimTemplate{"tpu-4x4": kueuetest.NewTemplate("tpu-4x4"), "nic": kueuetest.NewTemplate("nic")},
+		templates: map[string]*resourcev1.ResourceClaimTemplate{"tpu-4x4": kueuetest.NewTemplate("tpu-4x4"), "nic": kueuetest.NewTemplate("nic"), "gpu": kueuetest.NewTemplate("gpu")},
 		claims:    map[string]*resourcev1.ResourceClaim{},
 		flavors:   map[string]*kueue.ResourceFlavor{kueuetest.Flavor: kueuetest.NewFlavor(kueuetest.Flavor)},
 		nodes:     []*corev1.Node{dratest.Node("node-1"), dratest.Node("node-2")},
@@ -51,7 +52,10 @@ func (r *request) read() (adaptkueue.Request, string) {
 		dratest.NewSlice("s", driver, "pod-a").Device(dratest.NewDevice("d", "4x4").On("node-1", "node-2")).ResourceSlice,
 		dratest.NewSlice("u", "nic.example.com", "nics").Device(dratest.NewDevice("n", "nic").On("node-2")).ResourceSlice,
 	}
-	s.DeviceClasses = []*resourcev1.DeviceClass{dratest.ByTopology("tpu-4x4", driver, "4x4"), dratest.Class("nic", `device.driver == "nic.example.com"`)}
+	// Nothing of the class gpu is published.
+	s.DeviceClasses = []*resourcev1.DeviceClass{
+		dratest.ByTopology("tpu-4x4", driver, "4x4"), dratest.Class("nic", `device.driver == "nic.example.com"`), dratest.Class("gpu", `device.driver == "gpu.example.com"`),
+	}
 	req, refusal := adaptkueue.Read(r.wl.Workload, adaptkueue.Lookup{
 		Template: func(ns, name string) *resourcev1.ResourceClaimTemplate {
 			if ns != kueuetest.Namespace {
@@ -126,13 +130,18 @@ func TestReadRefusals(t *testing.T) {
 			r.entries(byName("tpu", "mine"))
 			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["tpu-4x4"].Spec.Spec}
 		}, "Unsupported: pod claim tpu names ResourceClaim mine: use a ResourceClaimTemplate, so that Berth can make a claim for each slice"},
-		{"the ninth claim", func(r *request) {
+		{"nine claims", func(r *request) {
+			for i := range 8 {
+				r.podSet().Template.Spec.ResourceClaims = append(r.podSet().Template.Spec.ResourceClaims, fromTemplate(fmt.Sprint("tpu-", i), "tpu-4x4"))
+			}
+		}, "TooManyClaims: a pod of pod set main has 9 claims for managed devices, at most 8 are possible"},
+		{"the ninth claim, after eight for others", func(r *request) {
 			var all []corev1.PodResourceClaim
-			for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-				all = append(all, fromTemplate(name, "nic"))
+			for i := range 8 {
+				all = append(all, fromTemplate(fmt.Sprint("nic-", i), "nic"))
 			}
 			r.entries(append(all, fromTemplate("tpu", "tpu-4x4"))...)
-		}, "TooManyClaims: pod claim tpu is number 9: managed claims must be among the first 8"},
+		}, ""},
 		{"a request that cannot be reserved", func(r *request) {
 			r.templates["tpu-4x4"].Spec.Spec.Devices.Requests[0].Exactly.AllocationMode = resourcev1.DeviceAllocationModeAll
 		}, "Unsupported: claim tpu: allocationMode All in request slice is not supported for devices that Berth manages (tpu-4x4)"},
@@ -173,6 +182,17 @@ func TestReadRefusals(t *testing.T) {
 		{"an interconnect of another word", annotate(berth.AnnotationInterconnect, "Required"), `Unsupported: annotation berth.dev/interconnect is "Required": it must be required or preferred`},
 		{"an interconnect of no word", annotate(berth.AnnotationInterconnect, ""), `Unsupported: annotation berth.dev/interconnect is "": it must be required or preferred`},
 
+		{"hosts of Kueue's choice", func(r *request) {
+			r.wl.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
+		}, "TopologyAssigned: flavor tpu-v5e has a topology (Kueue's topology-aware scheduling), which would choose other hosts: use a flavor without topologyName"},
+		{"hosts that Kueue will choose, by one flavor of two", func(r *request) {
+			r.flavors["racks"] = kueuetest.NewFlavor("racks")
+			r.flavors["racks"].Spec.TopologyName = ptr.To[kueue.TopologyReference]("racks")
+			assigned := &r.wl.Status.Admission.PodSetAssignments[0]
+			assigned.Flavors["memory"] = "racks"
+			assigned.DelayedTopologyRequest = ptr.To(kueue.DelayedTopologyRequestStatePending)
+		}, "TopologyAssigned: flavor racks has a topology (Kueue's topology-aware scheduling), which would choose other hosts: use a flavor without topologyName"},
+
 		{"no ranks", func(r *request) { r.job.Spec.CompletionMode = nil }, "Unsupported: the pods have no rank: set spec.completionMode to Indexed"},
 		{"the Job is gone", func(r *request) { r.job = nil }, "ClaimMissing: Job train does not exist"},
 	} {
@@ -205,6 +225,69 @@ func TestReadNothingManaged(t *testing.T) {
 			change(r)
 			if got, refusal := r.read(); refusal != "" || got.Managed || len(got.Gang.PodSets) > 0 {
 				t.Errorf("refusal %q, request %+v", refusal, got)
+			}
+		})
+	}
+}
+
+// While nothing of what a gang asks for is published it may be none of Berth's business: it waits, whatever it looks like.
+func TestReadNothingPublished(t *testing.T) {
+	const gone = "ShapeUnknown: DeviceClass gpu selects no device that is published now"
+	devices := func(r *request) *resourcev1.DeviceClaim { return &r.templates["gpu"].Spec.Spec.Devices }
+	for _, row := range []struct {
+		name   string
+		change func(*request)
+		want   string
+	}{
+		{"a gang that Berth could serve", func(*request) {}, ""},
+		{"pods of another kind", func(r *request) {
+			r.wl.OwnerReferences[0].Kind, r.wl.OwnerReferences[0].APIVersion = "JobSet", "jobset.x-k8s.io/v1alpha2"
+		}, gone},
+		{"pods of another kind, no such class", func(r *request) {
+			devices(r).Requests[0].Exactly.DeviceClassName = "unknown"
+			r.wl.OwnerReferences[0].Kind = "JobSet"
+		}, "ShapeUnknown: there is no DeviceClass unknown"},
+		{"no ranks", func(r *request) { r.job.Spec.CompletionMode = nil }, gone},
+		{"more completions than pods at once", func(r *request) { r.job.Spec.Completions = ptr.To[int32](8) }, gone},
+		{"slices on the Job itself", func(r *request) { r.job.Annotations = map[string]string{berth.AnnotationSlices: "2"} }, gone},
+		{"the Job is gone", func(r *request) { r.job = nil }, "ClaimMissing: Job train does not exist"},
+		{"a count that may shrink", func(r *request) { r.podSet().MinCount = ptr.To[int32](2) }, gone},
+		{"our label", func(r *request) { r.podSet().Template.Labels = map[string]string{berth.LabelReservation: "x"} }, gone},
+		{"constraints", func(r *request) { devices(r).Constraints = make([]resourcev1.DeviceConstraint, 1) }, gone},
+		{"beside devices that Berth does not manage", func(r *request) {
+			devices(r).Requests = append(devices(r).Requests, r.templates["nic"].Spec.Spec.Devices.Requests...)
+		}, gone},
+		{"a claim by name", func(r *request) {
+			r.entries(byName("gpu", "mine"))
+			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["gpu"].Spec.Spec}
+		}, gone},
+		{"a claim by name beside a managed one", func(r *request) {
+			r.entries(fromTemplate("tpu", "tpu-4x4"), byName("gpu", "mine"))
+			r.claims["mine"] = &resourcev1.ResourceClaim{Spec: r.templates["gpu"].Spec.Spec}
+		}, gone},
+		{"hosts of Kueue's choice", func(r *request) {
+			r.wl.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
+		}, gone},
+		{"no ranks, beside a managed claim", func(r *request) {
+			r.entries(fromTemplate("tpu", "tpu-4x4"), fromTemplate("gpu", "gpu"))
+			r.job.Spec.CompletionMode = nil
+		}, "Unsupported: the pods have no rank: set spec.completionMode to Indexed"},
+		{"nine claims, one of them managed", func(r *request) {
+			r.entries(fromTemplate("tpu", "tpu-4x4"))
+			for i := range 8 {
+				r.podSet().Template.Spec.ResourceClaims = append(r.podSet().Template.Spec.ResourceClaims, fromTemplate(fmt.Sprint("gpu-", i), "gpu"))
+			}
+		}, gone},
+		{"the template is younger than the quota", func(r *request) {
+			r.templates["gpu"].CreationTimestamp = metav1.NewTime(kueuetest.Start.Add(time.Second))
+		}, gone},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRequest()
+			r.entries(fromTemplate("gpu", "gpu"))
+			row.change(r)
+			if _, got := r.read(); got != row.want {
+				t.Errorf("\n got %s\nwant %s", got, row.want)
 			}
 		})
 	}

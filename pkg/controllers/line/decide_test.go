@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -186,7 +187,17 @@ func TestAnswers(t *testing.T) {
 			s.notFenced = &reason.Refusal{Code: reason.NotFenced, Message: "no"}
 		}, []string{"a Rejected CountMismatch: pod set main may run with fewer pods (minCount): a slice is whole, so leave minCount out"}},
 		{"not final", func(s *site) { s.waits("a", template("missing")) }, []string{"a Pending ClaimMissing: ResourceClaimTemplate missing of pod claim tpu does not exist"}},
+		{"final for gangs of Berth's, and not known to be one", func(s *site) {
+			s.waits("a", template("unknown"), func(j *batchv1.Job) { j.Spec.CompletionMode = nil })
+		}, []string{"a Pending ShapeUnknown: there is no DeviceClass unknown"}},
 		{"not final in placement", func(s *site) { s.waits("a", template("unknown")) }, []string{"a Pending ShapeUnknown: there is no DeviceClass unknown"}},
+		{"not final, because devices may be published", func(s *site) {
+			s.waits("a", func(j *batchv1.Job) {
+				claims := &j.Spec.Template.Spec.ResourceClaims
+				*claims = append(*claims, corev1.PodResourceClaim{Name: "more", ResourceClaimTemplateName: ptr.To("tpu-4x4")})
+			})
+		}, []string{"a Pending HostSetsDiffer: claim tpu (tpu-4x4) and claim more (tpu-4x4) exclude each other: " +
+			"no set of hosts offers a pod both, even with nothing taken"}},
 
 		{"not fenced", func(s *site) {
 			s.waits("a")
@@ -318,6 +329,7 @@ func TestNoFitTimeout(t *testing.T) {
 	site(ptr.To[int32](600), now.Add(-time.Hour)).passes(t, "a Retry "+waits)
 	// What can never be is rejected, not retried.
 	s := site(ptr.To[int32](600), now.Add(-time.Hour))
+	s.Workloads[0].Spec.PodSets[0].Template.Spec.ResourceClaims[0].ResourceClaimTemplateName = ptr.To("tpu-4x4")
 	s.Jobs[0].Spec.CompletionMode = nil
 	s.passes(t, "a Rejected Unsupported: the pods have no rank: set spec.completionMode to Indexed")
 	// Parameters that do not exist limit nothing; the check says so itself.

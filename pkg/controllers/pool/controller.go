@@ -40,7 +40,7 @@ type Options struct {
 	Prober     client.Client
 	Cluster    *cluster.Cluster
 	TaintRules bool
-	// Namespace of the controller.
+	// Namespace of the controller, where it may try what the policies forbid.
 	Namespace string
 }
 

@@ -117,6 +117,27 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// The gangs that Berth serves are Jobs: they do not depend on an answer of the webhooks of JobSet.
+func TestJobSetsThatCannotBeTried(t *testing.T) {
+	for verdict, want := range map[policy.Verdict]string{
+		policy.InForce: "", policy.Unclear: "",
+		policy.Absent: "NotFenced: the admission policies are not in force: berth-jobset-keys is Absent: said",
+	} {
+		r := report(nil)
+		r.Findings = append(r.Findings, policy.Finding{Policy: policy.JobSetKeys, Verdict: verdict, Message: "said"})
+		f := NewFence()
+		f.observe(r, nil, start)
+		if got := told(f.NotInForce()); got != want {
+			t.Errorf("%s: got %q, want %q", verdict, got, want)
+		}
+	}
+	f := NewFence()
+	f.observe(report(map[string]policy.Verdict{"pods": policy.Unclear}), nil, start)
+	if got, want := told(f.NotInForce()), "NotFenced: the admission policies are not in force: pods is Unclear: said"; got != want {
+		t.Errorf("another policy: got %q, want %q", got, want)
+	}
+}
+
 // What was tried says nothing about what an AcceleratorPool selects since, or about one that nobody has tried.
 func TestFenceOfAnotherGeneration(t *testing.T) {
 	f := NewFence()

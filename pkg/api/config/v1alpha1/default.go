@@ -17,7 +17,7 @@ func Default() BerthConfiguration {
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
 		LeaderElection: LeaderElection{
 			Enabled:       true,
-			Namespace:     namespace(),
+			Namespace:     Namespace(),
 			Name:          "berth-controller",
 			LeaseDuration: seconds(15),
 			RenewDeadline: seconds(10),
@@ -34,7 +34,8 @@ func Default() BerthConfiguration {
 	}
 }
 
-func namespace() string {
+// Namespace is the one that the process runs in, or berth-system outside a cluster.
+func Namespace() string {
 	content, err := os.ReadFile(namespaceFile)
 	if name := strings.TrimSpace(string(content)); err == nil && name != "" {
 		return name

@@ -181,13 +181,13 @@ config.yaml:2: kind: Unsupported value: "Config": supported values: "BerthConfig
 func TestNamespace(t *testing.T) {
 	defer func(before string) { namespaceFile = before }(namespaceFile)
 	namespaceFile = filepath.Join(t.TempDir(), "namespace")
-	if got := Default().LeaderElection.Namespace; got != "berth-system" {
+	if got := Namespace(); got != "berth-system" || Default().LeaderElection.Namespace != got {
 		t.Errorf("outside a cluster: %q", got)
 	}
 	if err := os.WriteFile(namespaceFile, []byte("accelerators\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := Default().LeaderElection.Namespace; got != "accelerators" {
+	if got := Namespace(); got != "accelerators" || Default().LeaderElection.Namespace != got {
 		t.Errorf("in a pod: %q", got)
 	}
 }
