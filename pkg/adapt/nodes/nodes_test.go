@@ -124,6 +124,17 @@ func TestLimitsOfATemplate(t *testing.T) {
 	}
 }
 
+func TestUsedWhileThePodIsResized(t *testing.T) {
+	cpu := func(amount string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(amount)} }
+	pod := &corev1.Pod{
+		Spec:   corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: cpu("2")}},
+		Status: corev1.PodStatus{Resources: &corev1.ResourceRequirements{Requests: cpu("5")}, AllocatedResources: cpu("5")},
+	}
+	if diff := cmp.Diff(map[string]int64{"cpu": 5000, "pods": 1000}, nodes.Used(pod)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOccupies(t *testing.T) {
 	pod := func(node string, phase corev1.PodPhase) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}

@@ -13,6 +13,9 @@ import (
 // OnePod is one pod in thousandths.
 const OnePod = 1000
 
+// withResizes counts resources that are being resized as kube-scheduler does.
+var withResizes = resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
+
 // Requests is what one pod of a template takes from its host, in thousandths, including one of "pods". A limit without a
 // request counts as one: the API server makes it one in a pod, and leaves a template as it is. What a RuntimeClass or a
 // LimitRange adds to the pod is not counted; see Used.
@@ -47,7 +50,7 @@ func usePodLimits(pod *corev1.Pod) {
 // Used is what a pod takes from the host it is assigned to, in thousandths, including one of "pods". Resources that are
 // being resized count as the scheduler counts them.
 func Used(pod *corev1.Pod) map[string]int64 {
-	return amounts(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	return amounts(pod, withResizes)
 }
 
 func amounts(pod *corev1.Pod, opts resourcehelper.PodResourcesOptions) map[string]int64 {
