@@ -162,6 +162,12 @@ func TestJudge(t *testing.T) {
 		{"the room is taken", func(j *judged) { stranger(j); unschedulablePod(j.pod(1, "")) }, "HostsBusy: the room that was kept for the gang on host pod-a-1 is taken"},
 		{"the room is taken and nobody needs it yet", stranger, ""},
 		{"the room is taken and the scheduler has not said so", func(j *judged) { stranger(j); j.pod(1, "") }, ""},
+		{"the room is taken that the pod needs beyond its template", func(j *judged) {
+			takes(j, corev1.ResourceCPU, "31")
+			p := j.pod(1, "")
+			p.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
+			unschedulablePod(p)
+		}, "HostsBusy: the room that was kept for the gang on host pod-a-1 is taken"},
 		{"the room that is left is enough", func(j *judged) { takes(j, corev1.ResourceCPU, "31"); unschedulablePod(j.pod(1, "")) }, ""},
 		{"more is taken than there is of what the pod does not ask for", func(j *judged) { takes(j, "nic.example.com/vf", "1"); unschedulablePod(j.pod(1, "")) }, ""},
 		{"the scheduler says so for another reason", func(j *judged) { unschedulablePod(j.pod(1, "")) }, ""},
