@@ -252,8 +252,7 @@ func (l *Ledger) Blockers(host string) []string {
 }
 
 // Overcommitted reports whether the pods on a host, with those that are promised a place there, use more than the host
-// has of anything that requests name. Of the rest a host may well have nothing: the scheduler takes an extended resource
-// from devices where a class says so, and the pods that use it ask for it all the same.
+// has of anything that requests name. Like the scheduler it looks only at what is asked for.
 func (l *Ledger) Overcommitted(host string, requests map[string]int64) bool {
 	u := l.roomOf(host)
 	if _, known := l.inv.Host(host); !known || u == nil {
