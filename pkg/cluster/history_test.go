@@ -16,6 +16,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
+	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/cluster"
 	"github.com/berth-dev/berth/pkg/inventory"
@@ -93,7 +94,7 @@ func (h *history) reservation() *berth.GangReservation {
 
 // moves are what can happen, most of it several times as often as the rest.
 var moves = []func(*history){
-	(*history).newPod, (*history).newPod, (*history).newPod, (*history).newPod, (*history).changePod, (*history).changePod, (*history).changePod,
+	(*history).newPod, (*history).newPod, (*history).newPod, (*history).newRankedPod, (*history).newRankedPod, (*history).changePod, (*history).changePod, (*history).changePod,
 	func(h *history) { remove(h, &h.s.Pods) },
 	(*history).newForeignClaim, (*history).newClaim, (*history).newClaim, (*history).newClaim,
 	func(h *history) { remove(h, &h.s.ResourceClaims) },
@@ -104,7 +105,7 @@ var moves = []func(*history){
 			}
 		})
 	},
-	(*history).reserve, (*history).reserve, (*history).reserve, (*history).changeReservation, (*history).changeReservation,
+	(*history).reserve, (*history).reserve, (*history).reserve, (*history).reserve, (*history).changeReservation, (*history).changeReservation,
 	func(h *history) { remove(h, &h.s.Reservations) },
 	(*history).changeWorkload,
 	func(h *history) { remove(h, &h.s.Workloads) },
@@ -126,6 +127,22 @@ func (h *history) newPod() {
 			p.Spec.NodeName = r.Spec.PodSets[0].Hosts[h.rng.IntN(len(r.Spec.PodSets[0].Hosts))]
 		}
 		p.Labels["kueue.x-k8s.io/podset"] = []string{"main", "other"}[h.rng.IntN(2)]
+	}
+	add(h, &h.s.Pods, p)
+}
+
+// newRankedPod is one that the pod policy has pinned to the place of its rank.
+func (h *history) newRankedPod() {
+	r := h.reservation()
+	if len(r.Spec.PodSets) == 0 {
+		return
+	}
+	rank := h.rng.IntN(len(r.Spec.PodSets[0].Hosts))
+	p := kueuetest.NewPod(r, rank)
+	p.Name, p.UID = fmt.Sprint("p", h.number), ""
+	p.Spec.Containers = pod("x", "", fmt.Sprint(h.rng.IntN(4))).Spec.Containers
+	if h.rng.IntN(3) == 0 {
+		p.Spec.NodeName = r.Spec.PodSets[0].Hosts[rank]
 	}
 	add(h, &h.s.Pods, p)
 }
@@ -199,6 +216,7 @@ func (h *history) reserve() {
 	name := fmt.Sprint("r", h.number)
 	r := reserve(name, d)
 	r.Spec.Target = h.rng.IntN(8) == 0
+	r.Spec.Owner = berth.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: types.UID("job-" + name)}
 	add(h, &h.s.Reservations, r)
 	if h.rng.IntN(4) > 0 {
 		add(h, &h.s.Workloads, workload(name, 4, "2"))

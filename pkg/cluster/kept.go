@@ -40,7 +40,7 @@ type kept struct {
 	// claimsOf lists claims and ofUID reservations by the reservation's UID; of an empty UID there are none.
 	claimsOf index[string, *resourcev1.ResourceClaim]
 	ofUID    index[string, *berth.GangReservation]
-	// named lists reservations, and podsOf the pods that take room, by the reservation's namespace/name.
+	// named lists reservations, and podsOf the pods that name them, by the reservation's namespace/name.
 	named  index[string, *berth.GangReservation]
 	podsOf index[string, *corev1.Pod]
 	// serving lists reservations by the Workload that they serve.
@@ -188,30 +188,23 @@ func (k *kept) followReservations(now []*berth.GangReservation, d *dirty) {
 
 func (k *kept) followPods(now []*corev1.Pod, d *dirty) {
 	gone, come := k.pods.follow(now)
-	each := func(list []*corev1.Pod, do func(seat, *corev1.Pod, string)) {
+	each := func(list []*corev1.Pod, book func(...seat), update func(string, *corev1.Pod)) {
 		for _, p := range list {
-			if !nodes.Occupies(p) {
-				continue
+			if nodes.Occupies(p) {
+				book(seat{node: p.Spec.NodeName, name: p.Namespace + "/" + p.Name, requests: k.requests.of(p)})
 			}
 			r := reservationOf(p)
-			do(seat{node: p.Spec.NodeName, name: p.Namespace + "/" + p.Name, requests: k.requests.of(p)}, p, r)
+			if r == "" {
+				continue
+			}
+			update(r, p)
 			for res := range k.named[r] {
 				d.seats[res] = struct{}{}
 			}
 		}
 	}
-	each(gone, func(s seat, p *corev1.Pod, r string) {
-		d.changes.leave(s)
-		if r != "" {
-			k.podsOf.remove(r, p)
-		}
-	})
-	each(come, func(s seat, p *corev1.Pod, r string) {
-		d.changes.use(s)
-		if r != "" {
-			k.podsOf.add(r, p)
-		}
-	})
+	each(gone, d.changes.leave, k.podsOf.remove)
+	each(come, d.changes.use, k.podsOf.add)
 }
 
 func (k *kept) followWorkloads(now []*kueue.Workload, d *dirty) {
@@ -252,8 +245,8 @@ func (k *kept) bookSeats(r *berth.GangReservation, d *dirty) {
 	d.changes.leave(is.seats...)
 	is.seats = nil
 	if w := k.workload[workloadOf(r)]; w != nil && mayGetPods(r) {
-		bound := slices.Collect(maps.Keys(k.podsOf[nameOf(r)]))
-		is.seats = seatsOf(r, requestsOf(w), bound, k.hostnames)
+		pods := slices.Collect(maps.Keys(k.podsOf[nameOf(r)]))
+		is.seats = seatsOf(r, requestsOf(w), pods, k.hostnames)
 		d.changes.use(is.seats...)
 	}
 }
@@ -274,6 +267,9 @@ func (k *kept) without(names map[string]bool) (*ledger.Ledger, error) {
 			}
 		}
 		for p := range k.podsOf[name] {
+			if !nodes.Occupies(p) {
+				continue
+			}
 			gone.leave(seat{node: p.Spec.NodeName, name: p.Namespace + "/" + p.Name, requests: nodes.Used(p)})
 		}
 	}

@@ -14,23 +14,19 @@ import (
 	"github.com/berth-dev/berth/pkg/snapshot"
 )
 
-// labelPodSet is Kueue's label with the name of a pod's pod set.
-const labelPodSet = "kueue.x-k8s.io/podset"
-
 // seat is the room that a reserved gang needs for a pod that is not bound yet.
 type seat struct {
 	node, name string
 	requests   map[string]int64
 }
 
-// seats lists the seats of all reservations that may still get pods. Pods that are bound already are counted by
-// themselves, so per host there are as many seats as ranks without such a pod.
+// seats lists the seats of all reservations that may still get pods.
 func seats(s *snapshot.Snapshot, without map[string]bool) []seat {
 	byHostname := hostnames(s.Nodes)
-	bound := map[string][]*corev1.Pod{}
+	pods := map[string][]*corev1.Pod{}
 	for _, p := range s.Pods {
-		if r := reservationOf(p); r != "" && nodes.Occupies(p) {
-			bound[r] = append(bound[r], p)
+		if r := reservationOf(p); r != "" {
+			pods[r] = append(pods[r], p)
 		}
 	}
 	workloads := map[workloadKey]*kueue.Workload{}
@@ -43,7 +39,7 @@ func seats(s *snapshot.Snapshot, without map[string]bool) []seat {
 		if w == nil || without[nameOf(r)] || !mayGetPods(r) {
 			continue
 		}
-		out = append(out, seatsOf(r, requestsOf(w), bound[nameOf(r)], byHostname)...)
+		out = append(out, seatsOf(r, requestsOf(w), pods[nameOf(r)], byHostname)...)
 	}
 	return out
 }
@@ -90,46 +86,32 @@ func requestsOf(w *kueue.Workload) map[string]map[string]int64 {
 	return sets
 }
 
-func seatsOf(r *berth.GangReservation, requests map[string]map[string]int64, bound []*corev1.Pod, byHostname map[string]string) []seat {
+// seatsOf lists the seats of a reservation with all pods that name it, in any order. A pod that is bound is counted by
+// itself, and its rank has no seat; nor has one that succeeded. One whose pod waits has room for that pod, which may take
+// more than its template says.
+func seatsOf(r *berth.GangReservation, requests map[string]map[string]int64, pods []*corev1.Pod, byHostname map[string]string) []seat {
 	sets := make([]*berth.ReservedPodSet, 0, len(r.Spec.PodSets))
 	for i := range r.Spec.PodSets {
 		sets = append(sets, &r.Spec.PodSets[i])
 	}
 	slices.SortFunc(sets, func(a, b *berth.ReservedPodSet) int { return inventory.Natural(a.Name, b.Name) })
-
-	// present counts bound pods by host and pod set; "" is a pod that does not say which pod set it belongs to.
-	type spot struct{ node, set string }
-	present := map[spot]int{}
-	for _, p := range bound {
-		set := p.Labels[labelPodSet]
-		if !slices.ContainsFunc(sets, func(s *berth.ReservedPodSet) bool { return s.Name == set }) {
-			set = ""
-		}
-		present[spot{p.Spec.NodeName, set}]++
-	}
+	come := attendanceOf(r, pods)
 	var out []seat
 	for _, ps := range sets {
-		for rank, hostname := range ps.Hosts {
+		for i, hostname := range ps.Hosts {
 			node, known := byHostname[hostname]
 			if !known || requests[ps.Name] == nil {
 				continue
 			}
-			if taken(present, spot{node, ps.Name}) || taken(present, spot{node, ""}) {
+			needs, needed := come.needs(rank{ps.Name, i}, node, requests[ps.Name])
+			if !needed {
 				continue
 			}
-			name := fmt.Sprintf("%s/%s[%s/%d]", r.Namespace, r.Spec.WorkloadRef.Name, ps.Name, rank)
-			out = append(out, seat{node: node, name: name, requests: requests[ps.Name]})
+			name := fmt.Sprintf("%s/%s[%s/%d]", r.Namespace, r.Spec.WorkloadRef.Name, ps.Name, i)
+			out = append(out, seat{node: node, name: name, requests: needs})
 		}
 	}
 	return out
-}
-
-func taken[K comparable](left map[K]int, k K) bool {
-	if left[k] == 0 {
-		return false
-	}
-	left[k]--
-	return true
 }
 
 // reservationOf is namespace/name of the reservation that the pod says it belongs to, or "".

@@ -183,6 +183,57 @@ func TestSeatsCountUntilPodsAreBound(t *testing.T) {
 	}
 }
 
+func TestSeatsFollowThePodsOfTheirRanks(t *testing.T) {
+	s := tpu(t)
+	c := cluster.New()
+	d := placement.FirstFit{}.Place(ask("tpu-4x4", 4, 20), c.World(s))
+	r := reserve("a", d)
+	r.Spec.Owner = berth.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job-a"}
+	s.Reservations = []*berth.GangReservation{r}
+	s.Workloads = []*kueue.Workload{workload("a", 4, "20")}
+	host := d.PodSets[0].Hosts[0]
+	made := func(cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
+		p := kueuetest.NewPod(r, 0)
+		p.Spec.Containers = pod("x", "", cpu).Spec.Containers
+		for _, f := range change {
+			f(p)
+		}
+		return p
+	}
+	bound := func(p *corev1.Pod) { p.Spec.NodeName, p.Spec.SchedulingGates = host, nil }
+	succeeded := func(p *corev1.Pod) { bound(p); p.Status.Phase = corev1.PodSucceeded }
+	failed := func(p *corev1.Pod) { bound(p); p.Status.Phase = corev1.PodFailed }
+	strange := func(p *corev1.Pod) { p.OwnerReferences = nil }
+	for _, row := range []struct {
+		name string
+		pods []*corev1.Pod
+		room int
+	}{
+		{"nobody has come", nil, 12},
+		{"its pod waits and takes more than the template", []*corev1.Pod{made("24")}, 8},
+		{"its pod waits and takes less than its former one", []*corev1.Pod{made("25"), made("24")}, 7},
+		{"its pod waits, and a stranger is bound", []*corev1.Pod{made("21"), made("3", bound, strange)}, 8},
+		{"its pod runs", []*corev1.Pod{made("24", bound)}, 8},
+		{"its pod runs, and its successor waits", []*corev1.Pod{made("24", bound), made("24")}, 8},
+		{"its pod failed", []*corev1.Pod{made("24", failed)}, 12},
+		{"its pod failed, and its successor waits", []*corev1.Pod{made("24", failed), made("24")}, 8},
+		{"it succeeded", []*corev1.Pod{made("24", succeeded)}, 32},
+		{"it succeeded in a former run", []*corev1.Pod{made("24", succeeded), made("24")}, 8},
+		{"a stranger waits", []*corev1.Pod{made("24", strange)}, 12},
+		{"a stranger succeeded", []*corev1.Pod{made("24", succeeded, strange)}, 12},
+	} {
+		s.Pods = row.pods
+		for name, w := range map[string]placement.World{"kept up": c.World(s), "built anew": cluster.Scratch(s)} {
+			if got := w.Ledger.Room(host, map[string]int64{"cpu": 1000}); got != row.room {
+				t.Errorf("%s, %s: there is room for %d, not for %d", row.name, name, got, row.room)
+			}
+		}
+		if got := c.WorldWithout(s, types.NamespacedName{Namespace: "ml", Name: "a"}).Ledger.Room(host, map[string]int64{"cpu": 1000}); got != 32 {
+			t.Errorf("%s: without the gang there is room for %d", row.name, got)
+		}
+	}
+}
+
 func TestGenerationInProgress(t *testing.T) { // Scenario 6.
 	for name, keep := range map[string]int{"devices first": 1, "counters first": 0} {
 		s := tpu(t)

@@ -162,6 +162,30 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+func TestOvercommitted(t *testing.T) {
+	l := ledger.New(hardware())
+	cpu, nic := map[string]int64{"cpu": 1000}, map[string]int64{"nic.example.com/vf": 1000}
+	check := func(host string, requests map[string]int64, want bool) {
+		t.Helper()
+		if got := l.Overcommitted(host, requests); got != want {
+			t.Errorf("overcommitted in %v on %s: %v", requests, host, got)
+		}
+	}
+	l.Use("n0", "x/vf", map[string]int64{"cpu": 1000, "nic.example.com/vf": 1000})
+	l.Use("unknown", "x/other", map[string]int64{"cpu": 9000})
+	check("n0", cpu, false)
+	check("n0", nic, true)
+	check("n0", map[string]int64{"nic.example.com/vf": 0}, false)
+	check("n1", nic, false)
+	check("unknown", cpu, false)
+	l.Use("n0", "ml/a", map[string]int64{"cpu": 3001})
+	check("n0", cpu, true)
+	check("n0", nil, false)
+	l.Use("n0", "ml/b", nil)
+	l.Use("n0", "ml/c", nil)
+	check("n0", nil, true) // It has room for three pods.
+}
+
 func TestTrialLeavesNoTrace(t *testing.T) {
 	inv := hardware()
 	l := ledger.New(inv)

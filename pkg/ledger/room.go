@@ -252,12 +252,13 @@ func (l *Ledger) Blockers(host string) []string {
 }
 
 // Overcommitted reports whether the pods on a host, with those that are promised a place there, use more than the host
-// has of anything.
-func (l *Ledger) Overcommitted(host string) bool {
+// has of anything that requests name. Like the scheduler it looks only at what is asked for.
+func (l *Ledger) Overcommitted(host string, requests map[string]int64) bool {
 	u := l.roomOf(host)
 	if _, known := l.inv.Host(host); !known || u == nil {
 		return false
 	}
 	allocatable := l.inv.Allocatable(host)
-	return slices.ContainsFunc(u.used, func(a amount) bool { return allocatable[a.name] < a.milli })
+	requests = withPod(requests)
+	return slices.ContainsFunc(u.used, func(a amount) bool { return requests[a.name] > 0 && allocatable[a.name] < a.milli })
 }

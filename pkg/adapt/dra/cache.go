@@ -96,6 +96,7 @@ func (c *Cache) Read(s *snapshot.Snapshot) *View {
 		}
 	}
 	in := inventory.Input{Hosts: nodes.Hosts(s.Nodes)}
+	serveExtended(in.Hosts, s.DeviceClasses)
 	entries := make(map[inventory.PoolID]*poolEntry, len(published))
 	for id, slicesOf := range published {
 		e := c.pool(id, slicesOf, &managed.Owner(id).Spec, s.DeviceTaintRules)

@@ -48,7 +48,7 @@ func (b *Bare) Of(p *corev1.Pod) *corev1.Pod {
 }
 
 func (b *Bare) asking(p *corev1.Pod) []corev1.Container {
-	requests := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	requests := resourcehelper.PodRequests(p, withResizes)
 	amounts := Amounts(requests)
 	print := Fingerprint(amounts)
 	b.mutex.Lock()

@@ -50,6 +50,10 @@ func randomPod(rng *rand.Rand) *corev1.Pod {
 	}
 	if rng.IntN(4) == 0 {
 		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("9")}}
+		if rng.IntN(2) == 0 {
+			p.Status.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("12")}}
+			p.Status.AllocatedResources = corev1.ResourceList{"cpu": resource.MustParse("10")}
+		}
 	}
 	if rng.IntN(3) == 0 {
 		p.Status.Conditions = []corev1.PodCondition{

@@ -70,6 +70,71 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// The API server makes limits requests where there are none when it creates the pod.
+func TestLimitsOfATemplate(t *testing.T) {
+	list := func(amounts ...string) corev1.ResourceList {
+		out := corev1.ResourceList{}
+		for i := 0; i < len(amounts); i += 2 {
+			out[corev1.ResourceName(amounts[i])] = resource.MustParse(amounts[i+1])
+		}
+		return out
+	}
+	container := func(requests, limits corev1.ResourceList) []corev1.Container {
+		return []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}}
+	}
+	for name, row := range map[string]struct {
+		spec corev1.PodSpec
+		want map[string]int64
+	}{
+		"of a container": {
+			corev1.PodSpec{Containers: container(nil, list("cpu", "60", "example.com/nic", "2"))},
+			map[string]int64{"cpu": 60_000, "example.com/nic": 2000, "pods": 1000},
+		},
+		"of a container that asks for less": {
+			corev1.PodSpec{Containers: container(list("cpu", "1"), list("cpu", "60", "memory", "1"))},
+			map[string]int64{"cpu": 1000, "memory": 1000, "pods": 1000},
+		},
+		"of an init container": {
+			corev1.PodSpec{InitContainers: container(nil, list("cpu", "4")), Containers: container(list("cpu", "1"), nil)},
+			map[string]int64{"cpu": 4000, "pods": 1000},
+		},
+		"of the pod": {
+			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: list("cpu", "8", "memory", "2")}},
+			map[string]int64{"cpu": 8000, "memory": 2000, "pods": 1000},
+		},
+		"of the pod that asks for less": {
+			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("cpu", "2"), Limits: list("cpu", "8")}},
+			map[string]int64{"cpu": 2000, "pods": 1000},
+		},
+		"of the pod whose containers ask": {
+			corev1.PodSpec{
+				Resources:  &corev1.ResourceRequirements{Limits: list("cpu", "8", "hugepages-2Mi", "4")},
+				Containers: container(list("cpu", "3", "hugepages-2Mi", "2"), list("hugepages-2Mi", "2")),
+			},
+			map[string]int64{"cpu": 3000, "hugepages-2Mi": 4000, "pods": 1000},
+		},
+	} {
+		before := row.spec.DeepCopy()
+		if diff := cmp.Diff(row.want, nodes.Requests(&row.spec)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if diff := cmp.Diff(before, &row.spec); diff != "" {
+			t.Errorf("%s: the template was changed: %s", name, diff)
+		}
+	}
+}
+
+func TestUsedWhileThePodIsResized(t *testing.T) {
+	cpu := func(amount string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(amount)} }
+	pod := &corev1.Pod{
+		Spec:   corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: cpu("2")}},
+		Status: corev1.PodStatus{Resources: &corev1.ResourceRequirements{Requests: cpu("5")}, AllocatedResources: cpu("5")},
+	}
+	if diff := cmp.Diff(map[string]int64{"cpu": 5000, "pods": 1000}, nodes.Used(pod)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOccupies(t *testing.T) {
 	pod := func(node string, phase corev1.PodPhase) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}

@@ -183,7 +183,7 @@ func (j judgement) rank(rank int, pod *corev1.Pod, name string) *reason.Refusal 
 	}
 	// The ledger keeps room for every rank that is not bound yet, so a host that is promised more than it has was filled
 	// by others. The scheduler's word is awaited: pods that leave make room again.
-	if pod != nil && pod.Spec.NodeName == "" && unschedulable(pod) && j.world.Ledger.Overcommitted(name) {
+	if pod != nil && pod.Spec.NodeName == "" && unschedulable(pod) && j.world.Ledger.Overcommitted(name, nodes.Used(pod)) {
 		return &reason.Refusal{Code: reason.HostsBusy, Message: fmt.Sprintf(
 			"the room that was kept for the gang on host %s is taken", name)}
 	}

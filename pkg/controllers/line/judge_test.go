@@ -59,6 +59,7 @@ func (j *judged) taintHost(host int, effect corev1.TaintEffect) {
 func (j *judged) pod(rank int, node string) *corev1.Pod {
 	p := kueuetest.NewPod(j.res, rank)
 	p.Spec.NodeName, p.Spec.SchedulingGates = node, nil
+	p.Spec.Containers = j.Jobs[0].Spec.Template.Spec.DeepCopy().Containers
 	j.Pods = append(j.Pods, p)
 	return p
 }
@@ -68,12 +69,15 @@ func unschedulablePod(p *corev1.Pod) {
 }
 
 func TestJudge(t *testing.T) {
-	stranger := func(j *judged) {
+	asks := func(name corev1.ResourceName, amount string) []corev1.Container {
+		return []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{name: resource.MustParse(amount)}}}}
+	}
+	takes := func(j *judged, name corev1.ResourceName, amount string) {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "stranger"}}
-		p.Spec.NodeName = "pod-a-1"
-		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("32")}}}}
+		p.Spec.NodeName, p.Spec.Containers = "pod-a-1", asks(name, amount)
 		j.Pods = append(j.Pods, p)
 	}
+	stranger := func(j *judged) { takes(j, corev1.ResourceCPU, "32") }
 	for _, row := range []struct {
 		name   string
 		change func(*judged)
@@ -167,6 +171,14 @@ func TestJudge(t *testing.T) {
 		{"the room is taken", func(j *judged) { stranger(j); unschedulablePod(j.pod(1, "")) }, "HostsBusy: the room that was kept for the gang on host pod-a-1 is taken"},
 		{"the room is taken and nobody needs it yet", stranger, ""},
 		{"the room is taken and the scheduler has not said so", func(j *judged) { stranger(j); j.pod(1, "") }, ""},
+		{"the room is taken that the pod needs beyond its template", func(j *judged) {
+			takes(j, corev1.ResourceCPU, "31")
+			p := j.pod(1, "")
+			p.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
+			unschedulablePod(p)
+		}, "HostsBusy: the room that was kept for the gang on host pod-a-1 is taken"},
+		{"the room that is left is enough", func(j *judged) { takes(j, corev1.ResourceCPU, "31"); unschedulablePod(j.pod(1, "")) }, ""},
+		{"more is taken than there is of what the pod does not ask for", func(j *judged) { takes(j, "nic.example.com/vf", "1"); unschedulablePod(j.pod(1, "")) }, ""},
 		{"the scheduler says so for another reason, and has not for long", func(j *judged) { unschedulablePod(j.pod(1, "")) }, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"maps"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,11 +42,11 @@ func nodeChanged(was, now *corev1.Node) bool {
 		!equality.Semantic.DeepEqual(was.Status.Allocatable, now.Status.Allocatable)
 }
 
-// podChanged: where it stands, whether it still takes room, and whether the scheduler gave up on it.
+// podChanged: where it stands, whether it still takes room and how much, and whether the scheduler gave up on it.
 func podChanged(was, now *corev1.Pod) bool {
 	return was.Spec.NodeName != now.Spec.NodeName || was.Status.Phase != now.Status.Phase ||
 		(was.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
-		unschedulable(was) != unschedulable(now)
+		unschedulable(was) != unschedulable(now) || !maps.Equal(nodes.Used(was), nodes.Used(now))
 }
 
 // unschedulable reports that the scheduler tried the pod and found no place.

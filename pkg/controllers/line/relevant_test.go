@@ -25,6 +25,12 @@ func TestRelevant(t *testing.T) {
 		change(p)
 		return p
 	}
+	cpu := func(amount string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(amount)} }
+	asks := func(amount string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: cpu(amount)}}}
+		}
+	}
 	for name, row := range map[string]struct {
 		was, now client.Object
 		want     bool
@@ -51,6 +57,15 @@ func TestRelevant(t *testing.T) {
 		"pod gated": {pod(func(*corev1.Pod) {}), pod(func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: "False", Reason: corev1.PodReasonSchedulingGated}}
 		}), false},
+		"pod resized":          {pod(asks("1")), pod(asks("2")), true},
+		"pod asks for as much": {pod(asks("1")), pod(asks("1000m")), false},
+		"pod's resize is done": {pod(func(p *corev1.Pod) {
+			asks("1")(p)
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", AllocatedResources: cpu("2")}}
+		}), pod(func(p *corev1.Pod) {
+			asks("1")(p)
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", AllocatedResources: cpu("1")}}
+		}), true},
 		"a resync": {kueuetest.NewCheck("a"), kueuetest.NewCheck("a"), false},
 	} {
 		if got := (relevant{}).Update(event.UpdateEvent{ObjectOld: row.was, ObjectNew: row.now}); got != row.want {

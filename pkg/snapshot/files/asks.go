@@ -24,11 +24,20 @@ func (r *reader) podSpec(spec *corev1.PodSpec, at string) {
 		}
 	}
 	for i := range spec.InitContainers {
-		r.amounts(spec.InitContainers[i].Resources.Requests, fmt.Sprintf("%s[%d].resources.requests", join(at, "initContainers"), i))
+		r.requirements(&spec.InitContainers[i].Resources, fmt.Sprintf("%s[%d].resources", join(at, "initContainers"), i))
 	}
 	for i := range spec.Containers {
-		r.amounts(spec.Containers[i].Resources.Requests, fmt.Sprintf("%s[%d].resources.requests", join(at, "containers"), i))
+		r.requirements(&spec.Containers[i].Resources, fmt.Sprintf("%s[%d].resources", join(at, "containers"), i))
 	}
+	if spec.Resources != nil {
+		r.requirements(spec.Resources, join(at, "resources"))
+	}
+}
+
+// requirements of a container or a pod: a limit counts where there is no request.
+func (r *reader) requirements(of *corev1.ResourceRequirements, at string) {
+	r.amounts(of.Requests, join(at, "requests"))
+	r.amounts(of.Limits, join(at, "limits"))
 }
 
 func (r *reader) amounts(list corev1.ResourceList, at string) {
