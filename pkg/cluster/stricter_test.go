@@ -82,7 +82,8 @@ func ownTaints(s *snapshot.Snapshot, d *inventory.Device) []inventory.Taint {
 	return out
 }
 
-// lies reports whether all of part is in whole, and the two cannot be held beside each other.
+// lies reports whether all of part is in whole, and the two cannot be held beside each other. A whole on more hosts may
+// consume a coarser counter in place of one of the part's.
 func lies(p *inventory.Pool, part, whole *inventory.Device) bool {
 	for _, h := range part.Hosts {
 		if !slices.Contains(whole.Hosts, h) {
@@ -92,6 +93,9 @@ func lies(p *inventory.Pool, part, whole *inventory.Device) bool {
 	excludes := false
 	for _, c := range part.Charge {
 		i := slices.IndexFunc(whole.Charge, func(w inventory.Charge) bool { return w.CounterSet == c.CounterSet && w.Counter == c.Counter })
+		if i < 0 && len(part.Hosts) > 0 && len(whole.Hosts) > len(part.Hosts) {
+			continue
+		}
 		if i < 0 || whole.Charge[i].Milli < c.Milli {
 			return false
 		}

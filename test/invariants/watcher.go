@@ -236,7 +236,7 @@ func (w *Watcher) confirm(ctx context.Context) error {
 	w.confirming.Lock()
 	defer w.confirming.Unlock()
 	w.mu.Lock()
-	batch := append(w.queue, w.innocent...)
+	batch := goslices.Concat(w.queue, w.innocent)
 	w.queue, w.innocent = nil, nil
 	w.mu.Unlock()
 	if len(batch) == 0 {
