@@ -223,15 +223,22 @@ func (r *rack) fill(host string) *corev1.Pod { r.Helper(); return fill(r.Scene, 
 
 func fill(s *scene.Scene, host, cpu string) *corev1.Pod {
 	s.Helper()
+	return fillWith(s, host, func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	})
+}
+
+// fillWith binds a pod to the host that takes something there.
+func fillWith(s *scene.Scene, host string, what func(*corev1.Pod)) *corev1.Pod {
+	s.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "filler-" + host},
 		Spec: corev1.PodSpec{
 			NodeName: host, TerminationGracePeriodSeconds: ptr.To[int64](0),
-			Containers: []corev1.Container{{Name: "cpu", Image: "cpu", Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
-			}}},
+			Containers: []corev1.Container{{Name: "filler", Image: "filler"}},
 		},
 	}
+	what(pod)
 	s.Create(pod)
 	s.Cleanup(func() { clearOut(s, pod) })
 	return pod

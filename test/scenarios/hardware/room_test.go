@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/berth-dev/berth/test/cluster"
@@ -41,6 +44,23 @@ func TestScenario01_FirstCandidateShortOfCPU(t *testing.T) {
 	st.Never("impossible")
 	s.Finish(first)
 	s.Finish(second)
+	s.AwaitNoTrace()
+}
+
+// TestScenario01_LimitsAreRequests: pods that only say how much they may use ask for as much, and one host has no room for it.
+func TestScenario01_LimitsAreRequests(t *testing.T) {
+	s := begin(t)
+	r := standard(s, "limits")
+	run(s)
+	fill(s, "limits-1", "4")
+
+	job := s.Submit(scene.Gang("gang", quad, 4, func(j *batchv1.Job) {
+		resources := &j.Spec.Template.Spec.Containers[0].Resources
+		resources.Requests, resources.Limits = nil, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6")}
+	}))
+	s.AwaitSeated(job)
+	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
+	s.Finish(job)
 	s.AwaitNoTrace()
 }
 

@@ -117,6 +117,56 @@ func TestScenario39_ThreeOfFourLeft(t *testing.T) {
 	s.AwaitNoTrace()
 }
 
+// TestScenario39_RankFailedForGood: rank 2 has failed for good, and its Job makes no pod for it any more, when the gang is
+// evicted. Kueue admits four pods; the three that come are seated.
+func TestScenario39_RankFailedForGood(t *testing.T) {
+	s := play(t)
+	job := s.Submit(scene.Gang("train", "tpu-4x4", 4, func(j *batchv1.Job) {
+		j.Spec.BackoffLimit, j.Spec.BackoffLimitPerIndex = nil, ptr.To[int32](0)
+	}))
+	s.AwaitSeated(job)
+	first := s.reservation(job)
+	pods, err := s.pods(t.Context(), job)
+	s.must(err, "reading the pods")
+	failed := pods["2"].DeepCopy()
+	failed.Status.Phase = corev1.PodFailed
+	s.must(s.Client.Status().Update(t.Context(), failed), "failing rank 2")
+	s.Eventually("counting the rank that failed", func(context.Context) error {
+		if s.Get(job); ptr.Deref(job.Status.FailedIndexes, "") != "2" {
+			return fmt.Errorf("failed indexes are %v", job.Status.FailedIndexes)
+		}
+		return nil
+	})
+
+	s.activate(job, false)
+	s.awaitGone(first)
+	s.activate(job, true)
+	s.Eventually("seating the ranks that are left", func(ctx context.Context) error {
+		r, err := s.ReservationOf(ctx, job)
+		if err != nil {
+			return err
+		}
+		pods, err := s.pods(ctx, job)
+		if err != nil {
+			return err
+		}
+		for rank, host := range r.Spec.PodSets[0].Hosts {
+			p := pods[fmt.Sprint(rank)]
+			switch {
+			case rank == 2 && p != nil && p.Labels["berth.dev/reservation"] == r.Name:
+				return fmt.Errorf("rank 2 has the pod %s again", p.Name)
+			case rank == 2:
+			case p == nil || p.Spec.NodeName != host || p.Labels["berth.dev/reservation"] != r.Name:
+				return fmt.Errorf("rank %d is not on %s", rank, host)
+			}
+		}
+		return nil
+	})
+	s.must(s.held(t.Context(), s.reservation(job)), "with three pods")
+	s.Finish(job)
+	s.AwaitNoTrace()
+}
+
 // TestScenario39_ScaledWhileRunning: an indexed Job may be scaled while it runs. The pods of the new ranks have no host in
 // the gang's slice and never run in it.
 func TestScenario39_ScaledWhileRunning(t *testing.T) {
