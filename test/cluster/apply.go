@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -102,7 +101,7 @@ func (c *Cluster) applyOne(ctx context.Context, object *unstructured.Unstructure
 
 // awaitServed returns once the API serves a kind and says so to clients.
 func (c *Cluster) awaitServed(ctx context.Context, crds dynamic.ResourceInterface, name string) error {
-	return await(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
+	return await(ctx, readyLimit, func(ctx context.Context) (bool, error) {
 		crd, err := crds.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err

@@ -242,7 +242,7 @@ func TestSilencedNodeIsNotReadyUntilRevived(t *testing.T) {
 	ctx := t.Context()
 	c := cluster.ForTest(t, cluster.Options{
 		Without:                []string{cluster.Kueue},
-		NodeMonitorGracePeriod: 8 * time.Second,
+		NodeMonitorGracePeriod: 20 * time.Second,
 	})
 	must(t, c.Apply(ctx, pool))
 	must(t, c.AwaitNodes(ctx))
@@ -313,7 +313,7 @@ func namespace(name string) *corev1.Namespace {
 func eventually(t *testing.T, check func(context.Context) (bool, error)) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true,
 		func(ctx context.Context) (bool, error) {
 			var done bool
 			done, last = check(ctx)

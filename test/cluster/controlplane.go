@@ -120,7 +120,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 
 // awaitDefaultServiceAccount returns once pods can be created in namespace.
 func (c *Cluster) awaitDefaultServiceAccount(ctx context.Context, namespace string) error {
-	err := await(ctx, 30*time.Second, func(ctx context.Context) (bool, error) {
+	err := await(ctx, readyLimit, func(ctx context.Context) (bool, error) {
 		_, err := c.client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,4 +123,4 @@ func (c *Cluster) kueueConfig(ports kueuePorts) ([]byte, error) {
 }
 
 // probeLimit bounds how long the API server may take to call a new webhook.
-const probeLimit = 30 * time.Second
+const probeLimit = readyLimit

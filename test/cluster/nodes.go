@@ -37,7 +37,7 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string, labels map[s
 // kube-controller-manager puts on nodes that are not; so it needs that and KWOK. It waits for at most one minute.
 func (c *Cluster) AwaitNodes(ctx context.Context, names ...string) error {
 	var waiting []string
-	err := await(ctx, time.Minute, func(ctx context.Context) (bool, error) {
+	err := await(ctx, readyLimit, func(ctx context.Context) (bool, error) {
 		list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err

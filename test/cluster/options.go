@@ -26,7 +26,7 @@ type Options struct {
 	Audit bool
 	// NodeMonitorPeriod is how often kube-controller-manager looks at node leases; default 1 s.
 	NodeMonitorPeriod time.Duration
-	// NodeMonitorGracePeriod is how long a node may be silent before it is NotReady; default 20 s. KWOK renews leases
+	// NodeMonitorGracePeriod is how long a node may be silent before it is NotReady; default 1 min. KWOK renews leases
 	// at a quarter of it, so values below about 8 s make nodes flap on a busy machine.
 	NodeMonitorGracePeriod time.Duration
 	Kueue                  KueueOptions
@@ -101,7 +101,7 @@ func (o *Options) setDefaults() error {
 		o.NodeMonitorPeriod = time.Second
 	}
 	if o.NodeMonitorGracePeriod == 0 {
-		o.NodeMonitorGracePeriod = 20 * time.Second
+		o.NodeMonitorGracePeriod = time.Minute
 	}
 	if o.Kueue.DeviceClasses == nil {
 		o.Kueue.DeviceClasses = DefaultDeviceClasses

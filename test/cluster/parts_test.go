@@ -167,7 +167,7 @@ func TestPortsAreNotSharedBetweenClusters(t *testing.T) {
 
 func TestAwaitKeepsTheLastErrorAndStopsAtAPermanentOne(t *testing.T) {
 	refused := errors.New("refused")
-	err := await(context.Background(), 3*pollEvery, func(context.Context) (bool, error) { return false, refused })
+	err := await(context.Background(), 20*pollEvery, func(context.Context) (bool, error) { return false, refused })
 	if !errors.Is(err, refused) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want both the time-out and its reason", err)
 	}

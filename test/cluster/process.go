@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,11 +28,13 @@ type Command struct {
 	Ports []int
 	// Ready reports whether the program serves. Nil means ready as soon as it runs.
 	Ready func(context.Context) (bool, error)
-	// ReadyTimeout bounds the wait for Ready; default one minute.
+	// ReadyTimeout bounds the wait for Ready; default 3 min.
 	ReadyTimeout time.Duration
+	// StopGrace is how long the program may take to end by itself before it is killed; default 5 s.
+	StopGrace time.Duration
 }
 
-// stopGrace is how long a program may take to end by itself; then it is killed.
+// stopGrace is the default of Command.StopGrace.
 const stopGrace = 5 * time.Second
 
 // Process is one program of a cluster. It may be stopped and started any number of times; ports, data and log file stay
@@ -116,7 +119,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	}
 	limit := p.command.ReadyTimeout
 	if limit == 0 {
-		limit = time.Minute
+		limit = readyLimit
 	}
 	err := await(ctx, limit, func(ctx context.Context) (bool, error) {
 		select {
@@ -158,7 +161,7 @@ func (p *Process) stop() error {
 	// Process.Signal refuses once Wait has reaped the child, so a recycled pid cannot be hit.
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
-	timer := time.NewTimer(stopGrace)
+	timer := time.NewTimer(cmp.Or(p.command.StopGrace, stopGrace))
 	defer timer.Stop()
 	select {
 	case <-p.exited:

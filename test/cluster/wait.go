@@ -10,6 +10,9 @@ import (
 // pollEvery is short against every start-up time here and long against the cost of a request on loopback.
 const pollEvery = 50 * time.Millisecond
 
+// readyLimit is how long what the cluster makes by itself may take: long, because on a busy machine everything comes late.
+const readyLimit = 3 * time.Minute
+
 // await calls check until it reports true, at most for limit. An error of check is not final: it is kept and returned
 // if time runs out, because "connection refused" is how most things here begin. permanent makes one final.
 func await(ctx context.Context, limit time.Duration, check func(context.Context) (bool, error)) error {

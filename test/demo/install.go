@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -124,6 +125,8 @@ metrics: {bindAddress: "127.0.0.1:%d"}
 		Args:  []string{"--config", config, "--kubeconfig", kubeconfig},
 		Ports: []int{health, metrics},
 		Ready: func(ctx context.Context) (bool, error) { return ready(ctx, health) },
+		// As its Deployment gives it: it waits for writes under way and gives up the lease.
+		StopGrace: 30 * time.Second,
 	})
 	if err != nil {
 		return err

@@ -256,7 +256,7 @@ func (d *demo) stop(context.Context) error {
 		return err
 	}
 	// It is its last word but for a remark of controller-runtime's that may come after.
-	if last := controller.LogTail(5); !strings.Contains(last, `"msg":"Stopped"`) {
+	if last := controller.LogTail(30); !strings.Contains(last, `"msg":"Stopped"`) {
 		return fmt.Errorf("%s was told to stop and did not end in order", controllerName)
 	}
 	return d.cluster.Stop()

@@ -40,7 +40,7 @@ type fixture struct {
 func newFixture(t *testing.T, namespace string) fixture {
 	t.Helper()
 	c := shared.ForTest(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	must(t, c.CreateNamespace(ctx, namespace, nil))
 	return fixture{ctx: ctx, cfg: c.RESTConfig(), client: newClient(t, c.RESTConfig()), namespace: namespace}

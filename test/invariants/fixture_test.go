@@ -93,7 +93,7 @@ var install sync.Once
 func newFixture(t *testing.T, opts ...invariants.Option) *fixture {
 	t.Helper()
 	c := shared.ForTest(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	_, name, sub := strings.Cut(t.Name(), "/")
 	if !sub {

@@ -18,7 +18,7 @@ const (
 	// patience is how long what looks innocent may wait for a suspicion to pay for the lists: short against keepFor.
 	patience = 10 * time.Second
 	// settleLimit bounds one quorum read.
-	settleLimit = 20 * time.Second
+	settleLimit = time.Minute
 	// moreBreaches are logged after the first, which alone fails the test.
 	moreBreaches = 5
 )

@@ -18,7 +18,7 @@ import (
 
 const (
 	// auditWait is how long the audit log may be behind the watch.
-	auditWait = time.Second
+	auditWait = 5 * time.Second
 	// auditWrites is how many of the last writes of an object are named.
 	auditWrites = 3
 )

@@ -28,13 +28,14 @@ func (w *world) start(t *testing.T, program, name string) *process {
 	port, err := w.cluster.FreePort()
 	must(t, err)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
+	// The lease outlives a moment in which the API server takes in new kinds.
 	must(t, os.WriteFile(config, fmt.Appendf(nil, `
 apiVersion: config.berth.dev/v1alpha1
 kind: BerthConfiguration
-leaderElection: {namespace: %s, leaseDuration: %s, renewDeadline: %s, retryPeriod: 200ms, writeTimeout: %s}
+leaderElection: {namespace: %s, leaseDuration: 9s, renewDeadline: 6s, retryPeriod: 200ms, writeTimeout: 2s}
 health: {bindAddress: %q}
 metrics: {bindAddress: "0"}
-`, w.namespace, leaseDuration, renewDeadline, writeTimeout, address), 0o600))
+`, w.namespace, address), 0o600))
 
 	run, err := w.cluster.Run(t.Context(), cluster.Command{
 		Name: w.namespace + "-" + name, Path: program, Args: []string{"--config", config, "--kubeconfig", kubeconfig}, Ports: []int{port},

@@ -19,6 +19,9 @@ import (
 	"github.com/berth-dev/berth/test/scene"
 )
 
+// saysWhy are the writes in which a reservation says what it waits for.
+const saysWhy = "update gangreservations/status"
+
 // batch is cells that share one takeover: each lane has one.
 type batch struct {
 	*world
@@ -110,6 +113,9 @@ func (b *batch) succeed(ctx context.Context, how takeover) error {
 	case err != nil:
 	case how == laggard:
 		err = b.takeOverLate(ctx, b.successor)
+		if b.successor.dead() {
+			err = b.succeeded(ctx)
+		}
 	default:
 		err = b.succeeded(ctx)
 	}
@@ -165,8 +171,8 @@ func (b *batch) strike(ctx context.Context, first func()) error {
 			}
 			err := errors.Join(p.finished(ctx), p.count(ctx))
 			if err == nil {
-				// Of what an eviction waits for Berth says as much as it sees, and that is not always the same.
-				if p.missed = p.site.story == evicted; p.missed {
+				// Of what it waits for Berth says as much as it sees, and that is not always the same.
+				if p.missed = p.site.story == evicted || p.site.Class() == saysWhy; p.missed {
 					return nil
 				}
 				err = errors.New("it came to its end without that write")
@@ -194,10 +200,18 @@ func (b *batch) befall(ctx context.Context) error {
 }
 
 // takeOverLate has a stand-by take over whose watches are held. Of claims and reservations it learns when it has the
-// lease, because it waits for these itself; of everything else when it has made a first pass.
+// lease, because it waits for these itself; of everything else when it has made a first pass. One that dies is not awaited.
 func (b *batch) takeOverLate(ctx context.Context, in *incarnation) error {
 	defer in.other.Release()
 	defer in.records.Release()
+	await := func(ctx context.Context, what string, check func(context.Context) error) error {
+		return await(ctx, what, func(ctx context.Context) error {
+			if in.dead() {
+				return nil
+			}
+			return check(ctx)
+		})
+	}
 	if err := await(ctx, "getting the lease", in.holdsLease(b.world)); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,18 +53,36 @@ func (f *frost) freeze(t *testing.T, site faults.Site) {
 	f.leader = standby
 }
 
-// written are the writes of one gang that nothing happens to, counted in its namespace.
+// written are the writes of every gang that nothing happens to: what each of some gangs made, counted in its namespace. One
+// alone may have repeated a write, or said what it waits for.
 func (f *frost) written(t *testing.T) []faults.Site {
 	t.Helper()
-	g := f.newGang("written", 0, wholeClass, gangSize)
-	must(t, g.prepare(t.Context()))
-	must(t, g.submit(t.Context()))
-	must(t, await(t.Context(), "running a gang", g.finished))
-	must(t, g.remove(t.Context()))
+	gangs := make([]*gang, len(ways))
+	for i := range gangs {
+		gangs[i] = f.newGang(fmt.Sprintf("written-%d", i), lane(i), wholeClass, gangSize)
+		must(t, gangs[i].prepare(t.Context()))
+		must(t, gangs[i].submit(t.Context()))
+	}
+	for _, g := range gangs {
+		must(t, await(t.Context(), "running a gang", g.finished))
+	}
+	var sites []faults.Site
+	for i, g := range gangs {
+		must(t, g.remove(t.Context()))
+		own := f.writtenIn(g.namespace)
+		if i == 0 {
+			sites = own
+		}
+		sites = slices.DeleteFunc(sites, func(s faults.Site) bool { return !slices.Contains(own, s) })
+	}
+	return sites
+}
+
+func (f *frost) writtenIn(namespace string) []faults.Site {
 	count := map[string]int{}
 	var sites []faults.Site
 	for _, write := range f.proxy.Writes() {
-		if write.Namespace == g.namespace {
+		if write.Namespace == namespace {
 			count[write.Class()]++
 			site := write.Site
 			site.N = count[write.Class()]

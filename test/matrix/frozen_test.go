@@ -141,10 +141,11 @@ func (r *round) freeze(ctx context.Context, leader process) {
 	must(t, await(ctx, "holding a write of each gang", func(ctx context.Context) error {
 		// All gangs end together, so that their writes are on their way together.
 		var waits []error
-		whole := map[*pair]string{}
+		whole, held := map[*pair]string{}, 0
 		for _, p := range r.pairs {
 			select {
 			case <-p.hold.Reached():
+				held++
 				continue
 			default:
 			}
@@ -154,7 +155,7 @@ func (r *round) freeze(ctx context.Context, leader process) {
 			}
 			waits = append(waits, fmt.Errorf("%s: %w", p.first.namespace, err))
 		}
-		if len(whole) == len(r.pairs) {
+		if len(whole)+held == len(r.pairs) {
 			for p, reservation := range whole {
 				waits = append(waits, p.first.end(ctx, reservation))
 			}

@@ -30,10 +30,12 @@ type Controller struct {
 var ErrEnded = errors.New("the controller has ended")
 
 // Config is the default configuration without servers. A process that stops in order hands over at once, so the lease
-// may be as long as it is for users, and a busy machine does not lose it.
+// may be long, and a busy machine does not lose it.
 func Config() configv1alpha1.BerthConfiguration {
 	config := configv1alpha1.Default()
 	config.Metrics.BindAddress, config.Health.BindAddress = "0", "0"
+	config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 30 * time.Second}
+	config.LeaderElection.RenewDeadline = metav1.Duration{Duration: 20 * time.Second}
 	config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
 	return config
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/berth-dev/berth/test/invariants"
 )
 
-// Patience is how long a condition is awaited before a test fails.
-const Patience = 60 * time.Second
+// Patience is how long a condition is awaited before a test fails: long, because on a busy machine everything comes late.
+const Patience = 2 * time.Minute
 
 // Names of the objects that every scene shares.
 const (
@@ -116,13 +116,6 @@ func repository(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return root
-}
-
-func (s *Scene) queue() {
-	s.Create(&kueue.LocalQueue{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: LocalQueue},
-		Spec:       kueue.LocalQueueSpec{ClusterQueue: ClusterQueue},
-	})
 }
 
 // Create creates an object or fails the test.

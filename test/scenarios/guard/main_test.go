@@ -13,8 +13,8 @@ import (
 
 var shared = cluster.Shared{Options: cluster.Options{
 	Audit: true,
-	// Near the shortest at which nodes do not flap on a busy machine: some tests wait for a lost host.
-	NodeMonitorGracePeriod: 12 * time.Second,
+	// Short, for the sake of the tests that wait for a lost host, and long enough for a busy machine.
+	NodeMonitorGracePeriod: 20 * time.Second,
 	Kueue: cluster.KueueOptions{DeviceClasses: map[string][]string{
 		"berth.dev/shares": append([]string{"late-one", "late-all"}, cluster.DefaultDeviceClasses["berth.dev/shares"]...),
 	}},

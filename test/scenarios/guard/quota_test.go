@@ -80,7 +80,7 @@ func TestScenario38_TooFewPods(t *testing.T) {
 	}})
 	other.tidy()
 	seats, story := s.watchSeats(), s.Follow()
-	queue := s.hastyQueue(20) // time enough for all that happens while the slice is held
+	queue := s.hastyQueue(45) // time enough for all that happens while the slice is held
 	s.limit(corev1.ResourcePods, "12")
 
 	first := s.Submit(scene.Gang("first", "tpu-8x8", 16, inQueue(queue)))
@@ -136,7 +136,11 @@ func TestScenario38_QuotaOnClaims(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := begin(t)
-			s.run(scene.RunOptions{Configure: impatient})
+			// The tries are far enough apart for the looks between them.
+			s.run(scene.RunOptions{Configure: func(config *configv1alpha1.BerthConfiguration) {
+				config.Reservation.RetryBackoffBase = metav1.Duration{Duration: 5 * time.Second}
+				config.Reservation.RetryBackoffMax = metav1.Duration{Duration: 5 * time.Second}
+			}})
 			s.limit(claims, tc.less)
 			job := s.Submit(scene.Gang("train", tc.class, tc.pods))
 			// How many pass depends on how soon the quota has counted those of the last try out.

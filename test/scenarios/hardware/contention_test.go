@@ -78,11 +78,14 @@ func TestScenario04_TwoGangsThatEachNeedEverySlice(t *testing.T) {
 			j.Spec.Template.Annotations = map[string]string{berth.AnnotationSlices: "4"}
 		})
 	}
-	// Both are admitted to quota before anybody can reserve, so that the first pass has to choose between them.
-	first, second := s.Submit(everySlice("first")), s.Submit(everySlice("second"))
-	for _, job := range []*batchv1.Job{first, second} {
-		s.Eventually("quota of "+job.Name, func(ctx context.Context) error { return hasQuota(ctx, s, job) })
+	// Both are admitted to quota before anybody can reserve, so that the first pass has to choose between them. One after
+	// the other, because the line goes by the Workloads, and Kueue makes those of two Jobs in any order.
+	var both [2]*batchv1.Job
+	for i, name := range []string{"first", "second"} {
+		both[i] = s.Submit(everySlice(name))
+		s.Eventually("quota of "+name, func(ctx context.Context) error { return hasQuota(ctx, s, both[i]) })
 	}
+	first, second := both[0], both[1]
 	run(s)
 
 	s.AwaitSeated(first)

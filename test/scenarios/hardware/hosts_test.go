@@ -28,19 +28,14 @@ func TestHostDeletedUnderRunningGang(t *testing.T) {
 	run(s)
 	job := s.Submit(scene.Gang("gang", quad, 4))
 	s.AwaitSeated(job)
-	from := reservation(s, job)
+	from, lost := reservation(s, job), podOn(s, job, "deleted-1")
 
 	if err := s.Client.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "deleted-1"}}); err != nil {
 		t.Fatal(err)
 	}
-	awaitMoved(s, job, from)
-	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
-	st.Await(job, "check Retry: host deleted-1 is gone")
-	st.Await(job, "GangReserved False HostMissing: host deleted-1 is gone")
 
 	// The pod on the lost host cannot end by itself. kube-controller-manager would force it out after a minute. Nobody waits
 	// for it but its own reservation, which keeps what it holds.
-	lost := podOn(s, job, "deleted-1")
 	s.Eventually("what the former reservation waits for", func(context.Context) error {
 		s.Get(from)
 		c := apimeta.FindStatusCondition(from.Status.Conditions, berth.ReservationProgressing)
@@ -54,6 +49,10 @@ func TestHostDeletedUnderRunningGang(t *testing.T) {
 	if s.Get(claim); claim.Status.Allocation == nil {
 		t.Error("the former slice is free although a pod may still run on it")
 	}
+	awaitMoved(s, job, from)
+	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))
+	st.Await(job, "check Retry: host deleted-1 is gone")
+	st.Await(job, "GangReserved False HostMissing: host deleted-1 is gone")
 	s.Finish(job)
 	s.Eventually("the pod on the lost host", func(ctx context.Context) error {
 		pods, err := s.PodsOf(ctx, job)
@@ -62,10 +61,10 @@ func TestHostDeletedUnderRunningGang(t *testing.T) {
 		}
 		for i := range pods {
 			if pods[i].Spec.NodeName == "deleted-1" {
-				return s.Client.Delete(ctx, &pods[i], client.GracePeriodSeconds(0))
+				return client.IgnoreNotFound(s.Client.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)))
 			}
 		}
-		return errors.New("there is none")
+		return nil // kube-controller-manager was faster
 	})
 	s.AwaitNoTrace()
 }
@@ -86,6 +85,16 @@ func TestHostSilentBeforeBinding(t *testing.T) {
 	}
 	st.Await(job, "check Retry: host silent-3 is not Ready")
 	st.Await(job, "GangReserved False SliceLost: host silent-3 is not Ready")
+	// Not before they are gone: nobody has to know of the lost host before the scheduler.
+	s.Eventually("the end of the pods that nobody bound", func(ctx context.Context) error {
+		pods, err := s.PodsOf(ctx, job)
+		for i := range pods {
+			if pods[i].Labels[berth.LabelReservation] == from.Name {
+				return fmt.Errorf("%s is still there", pods[i].Name)
+			}
+		}
+		return err
+	})
 	resume()
 	awaitMoved(s, job, from)
 	s.AwaitReserved(job, r.on("rack-4-1", r.hosts[4:8]))

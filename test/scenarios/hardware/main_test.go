@@ -26,8 +26,8 @@ const (
 
 var shared = cluster.Shared{Options: cluster.Options{
 	Audit: true,
-	// Short, for the sake of the tests that wait for it, and long enough for a busy machine.
-	NodeMonitorGracePeriod: 12 * time.Second,
+	// Short, for the sake of the tests that wait for a lost host, and long enough for a busy machine.
+	NodeMonitorGracePeriod: 20 * time.Second,
 	Kueue: cluster.KueueOptions{DeviceClasses: map[string][]string{
 		"berth.dev/shares": {"tpu-2x2", "tpu-4x4", "tpu-4x8", "tpu-8x8", single, pair, quad, whole},
 	}},

@@ -27,6 +27,7 @@ func TestScenario19_EvictedWhileAdmitted(t *testing.T) {
 	s := play(t)
 	job := s.Submit(scene.Gang("train", "tpu-4x4", 4))
 	s.AwaitSeated(job)
+	s.awaitRunning(job)
 	r, pods := s.reservation(job), s.podsNow(job)
 
 	s.stop(cluster.ControllerManager) // nobody deletes the pods of the suspended Job

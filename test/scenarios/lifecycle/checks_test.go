@@ -38,6 +38,7 @@ func TestTwoChecksOfBerth(t *testing.T) {
 	}
 	name := kueue.AdmissionCheckReference(second.Name)
 	apply(scene.Check, name)
+	s.AwaitSeenByKueue(queue.Name)
 
 	job := s.Submit(scene.Gang("train", "tpu-4x4", 4, onTwoFlavors))
 	want := fmt.Sprintf("checks %s and berth are both Berth's and both apply: leave one of them in ClusterQueue %s", name, queue.Name)

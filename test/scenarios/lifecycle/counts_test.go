@@ -126,11 +126,15 @@ func TestScenario39_RankFailedForGood(t *testing.T) {
 	}))
 	s.AwaitSeated(job)
 	first := s.reservation(job)
-	pods, err := s.pods(t.Context(), job)
-	s.must(err, "reading the pods")
-	failed := pods["2"].DeepCopy()
-	failed.Status.Phase = corev1.PodFailed
-	s.must(s.Client.Status().Update(t.Context(), failed), "failing rank 2")
+	s.awaitRunning(job)
+	s.Eventually("failing rank 2", func(ctx context.Context) error {
+		pods, err := s.pods(ctx, job)
+		if err != nil {
+			return err
+		}
+		pods["2"].Status.Phase = corev1.PodFailed
+		return s.Client.Status().Update(ctx, pods["2"])
+	})
 	s.Eventually("counting the rank that failed", func(context.Context) error {
 		if s.Get(job); ptr.Deref(job.Status.FailedIndexes, "") != "2" {
 			return fmt.Errorf("failed indexes are %v", job.Status.FailedIndexes)

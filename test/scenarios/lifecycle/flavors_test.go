@@ -265,9 +265,7 @@ func TestScenario18_CheckDoesNotApplyAnyMore(t *testing.T) {
 	s.must(controller.Stop(), "stopping the controller")
 	s.reassign(job, queue)
 	s.awaitConditions(job, true, kueue.WorkloadAdmitted)
-	if checks := s.workload(job).Status.AdmissionChecks; len(checks) > 0 {
-		t.Fatalf("the Workload still has checks %v", checks)
-	}
+	s.awaitChecks(job, 0)
 	s.Run()
 	s.awaitGone(first)
 	s.AwaitNoTrace()

@@ -96,6 +96,20 @@ func (s *stage) pods(ctx context.Context, job *batchv1.Job) (map[string]*corev1.
 	return ranks, nil
 }
 
+// awaitRunning waits until every pod of a Job runs. One that is seated may still be about to.
+func (s *stage) awaitRunning(job *batchv1.Job) {
+	s.Helper()
+	s.Eventually("running "+job.Name, func(ctx context.Context) error {
+		pods, err := s.pods(ctx, job)
+		for rank, p := range pods {
+			if p.Status.Phase != corev1.PodRunning {
+				err = errors.Join(err, fmt.Errorf("rank %s is %s", rank, p.Status.Phase))
+			}
+		}
+		return err
+	})
+}
+
 // podsNow is pods for a gang that stands still.
 func (s *stage) podsNow(job *batchv1.Job) []*corev1.Pod {
 	s.Helper()

@@ -42,6 +42,16 @@ func TestBorrowingAndReclaim(t *testing.T) {
 	lending := []*batchv1.Job{s.Submit(through("lends", "lending-0")), s.Submit(through("lends", "lending-1"))}
 	s.AwaitSeated(lending[0])
 	s.AwaitSeated(lending[1])
+	s.Eventually("two preemptions", func(context.Context) error {
+		n := 0
+		for _, j := range borrowing {
+			n += w.of(j.Name).preemptions
+		}
+		if n < 2 {
+			return fmt.Errorf("there were %d", n)
+		}
+		return nil
+	})
 	var running []*batchv1.Job
 	preempted := 0
 	for _, j := range borrowing {
@@ -69,6 +79,7 @@ func TestBorrowingAndReclaim(t *testing.T) {
 	// What ends is not given out again.
 	s.Finish(lending[0])
 	s.awaitQuota(f, 4, 8)
+	s.AwaitSeenByKueue("lends", "borrows")
 	late := []*batchv1.Job{s.Submit(through("lends", "late-0")), s.Submit(through("borrows", "late-1"))}
 	for _, j := range late {
 		s.awaitInsufficient(j)

@@ -146,10 +146,13 @@ func (s *stage) versions(queue *kueue.ClusterQueue) *versions {
 func (v *versions) upTo(resourceVersion string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if last := v.all[len(v.all)-1].ResourceVersion; last != resourceVersion {
-		return fmt.Errorf("it has told of version %s and should tell of %s", last, resourceVersion)
+	// Not only the last: Kueue writes its status whenever it gets to it.
+	for _, cq := range v.all {
+		if cq.ResourceVersion == resourceVersion {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("it has told of version %s and never of %s", v.all[len(v.all)-1].ResourceVersion, resourceVersion)
 }
 
 // judge compares every version with the one before: one editor's count rises by one and its field with it, or the number

@@ -56,6 +56,8 @@ func TestFlavorIsRespected(t *testing.T) {
 		s.awaitCondition(&berth.CapacityFold{ObjectMeta: named("split-" + side)}, berth.FoldFollowing, "False Paused: …")
 	}
 	s.cordon("split-0-6", true)
+	// A paused fold counts on, and shows that Berth has seen it.
+	s.awaitShares(&berth.CapacityFold{ObjectMeta: named("split-east")}, 0)
 	waits := gang("waits")
 	s.Eventually("what waits is told", func(ctx context.Context) error {
 		have, err := s.Reserved(ctx, waits)

@@ -25,8 +25,8 @@ const (
 
 var shared = cluster.Shared{Options: cluster.Options{
 	Audit: true,
-	// Short, for the sake of the test that waits for it, and long enough for a busy machine.
-	NodeMonitorGracePeriod: 12 * time.Second,
+	// Short, for the sake of the tests that wait for a lost host, and long enough for a busy machine.
+	NodeMonitorGracePeriod: 20 * time.Second,
 	Kueue: cluster.KueueOptions{DeviceClasses: map[string][]string{
 		shares: {"tpu-2x2", "tpu-4x4", "tpu-4x8", "tpu-8x8", half},
 	}},
