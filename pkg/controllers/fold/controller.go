@@ -94,7 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	for _, f := range v.deleted {
 		group.Go(func() error {
-			failed.add(r.leave(ctx, f, v))
+			failed.add(r.leave(ctx, f))
 			return nil
 		})
 	}

@@ -22,24 +22,28 @@ type stay struct {
 	number string
 }
 
-// stays is what a target still holds of a fold's quota; false when it holds none, or the fold never wrote any.
-func stays(s *snapshot.Snapshot, f *berth.CapacityFold, was berth.FoldTargetStatus, flavor, resource string) (stay, bool) {
-	wanted := berth.FoldTarget{Kind: was.Kind, Name: was.Name}
+// stays is what a target, as it was found, still holds of a fold's quota; false when it holds none, or the fold never wrote
+// any.
+func stays(now found, f *berth.CapacityFold, was berth.FoldTargetStatus, flavor, resource string) (number string, holds bool) {
 	of := folded{object: &berth.CapacityFold{}, compiled: fold.Compiled{Fold: fold.Fold{Flavor: flavor, Resource: resource}}}
-	seen := of.seen(target{FoldTarget: wanted, found: cached(s, wanted)})
+	seen := of.seen(target{FoldTarget: targetOf(was), found: now})
 	if !seen.HasEntry || was.State == berth.TargetNotReady && was.Quota == 0 && f.Status.Shares == 0 {
-		return stay{}, false
+		return "", false
 	}
-	return stay{objectOf(s, wanted), fmt.Sprintf("%s %s of flavor %s", milli(seen.Milli), resource, flavor)}, true
+	return fmt.Sprintf("%s %s of flavor %s", milli(seen.Milli), resource, flavor), true
 }
 
 // leave lets go of a fold that is being deleted. What it wrote stays: a quota that vanished would stop every gang. Its targets
-// say so.
-func (r *reconciler) leave(ctx context.Context, f *berth.CapacityFold, v *view) error {
-	for _, s := range f.Status.Targets {
-		if left, holds := stays(v.snapshot, f, s, f.Spec.Flavor, cmp.Or(f.Spec.Resource, adaptkueue.DefaultFoldResource)); holds {
-			r.Recorder.Eventf(left.target, f, corev1.EventTypeNormal, eventStays, "Folding",
-				"CapacityFold %s is deleted: %s stay, and follow nothing any more", f.Name, left.number)
+// say so, and that once: so it is read from the API server, because a cache may be behind Berth's own last write.
+func (r *reconciler) leave(ctx context.Context, f *berth.CapacityFold) error {
+	for _, was := range f.Status.Targets {
+		now, err := r.live(ctx, targetOf(was))
+		if err != nil {
+			return err
+		}
+		if number, holds := stays(now, f, was, f.Spec.Flavor, cmp.Or(f.Spec.Resource, adaptkueue.DefaultFoldResource)); holds {
+			r.Recorder.Eventf(now.object, f, corev1.EventTypeNormal, eventStays, "Folding",
+				"CapacityFold %s is deleted: %s stay, and follow nothing any more", f.Name, number)
 		}
 	}
 	changed := f.DeepCopy()
@@ -66,11 +70,16 @@ func leftBehind(s *snapshot.Snapshot, f *folded) []stay {
 		if same && named {
 			continue
 		}
-		if left, holds := stays(s, f.object, was, flavor, resource); holds {
-			out = append(out, left)
+		wanted := targetOf(was)
+		if number, holds := stays(cached(s, wanted), f.object, was, flavor, resource); holds {
+			out = append(out, stay{objectOf(s, wanted), number})
 		}
 	}
 	return out
+}
+
+func targetOf(was berth.FoldTargetStatus) berth.FoldTarget {
+	return berth.FoldTarget{Kind: was.Kind, Name: was.Name}
 }
 
 // objectOf is a target that was found in the snapshot.

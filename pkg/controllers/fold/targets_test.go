@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -368,6 +370,31 @@ func TestLeaves(t *testing.T) {
 	}
 	l.holds("ClusterQueue", "a", "2")
 	l.wrote("")
+}
+
+// What is told once is not told of a number that the cache alone still has.
+func TestLeavesWithALateCache(t *testing.T) {
+	l := newLooker(t, queue("a", "", "99"))
+	l.create(newFold(into(queueA)))
+	l.looks()
+	l.holds("ClusterQueue", "a", "4")
+	l.events = nil
+	if err := l.Delete(t.Context(), l.fold()); err != nil {
+		t.Fatal(err)
+	}
+	l.reconciler.Client = interceptor.NewClient(l.reconciler.Client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, inner client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := inner.List(ctx, list, opts...)
+			if queues, is := list.(*kueue.ClusterQueueList); is {
+				for i := range queues.Items {
+					queues.Items[i].Spec = queue("a", "", "99").Spec
+				}
+			}
+			return err
+		},
+	})
+	l.looks()
+	l.said("a: Normal LastValueStays CapacityFold tpus is deleted: 4 berth.dev/shares of flavor tpu-v5e stay, and follow nothing any more")
 }
 
 // A changed spec leaves numbers behind: they stay as those of a deleted fold do, and their targets say so once.
