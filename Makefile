@@ -46,8 +46,8 @@ ALLOW_DIRTY ?=
 package-list = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./...
 heavy = ^$(MODULE)/test/|$(MODULE)/test/cluster
 unit-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1)
-# The fault matrix first: it takes longest, and the others fit beside it.
-cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1 | awk '/matrix$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}')
+# Those that take longest first, the others fit beside them.
+cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1 | awk '/(matrix|lifecycle|quota)$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}')
 # Packages with tests that do less under the race detector.
 whole-packages = $$($(package-list) | grep -vE '$(heavy)' | grep -F '$(MODULE)/test/race' | cut -d' ' -f1)
 bench-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1; go list ./... | grep '^$(MODULE)/test/performance' || true)

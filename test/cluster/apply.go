@@ -66,16 +66,9 @@ func (c *Cluster) ApplyObjects(ctx context.Context, objects ...*unstructured.Uns
 }
 
 func (c *Cluster) applyOne(ctx context.Context, object *unstructured.Unstructured) error {
-	mapping, err := c.mapper.find(object.GroupVersionKind())
+	target, err := c.resource(object)
 	if err != nil {
 		return err
-	}
-	var target dynamic.ResourceInterface = c.dynamic.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if object.GetNamespace() == "" {
-			object.SetNamespace(metav1.NamespaceDefault)
-		}
-		target = c.dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
 	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 	if _, err := target.Apply(ctx, object.GetName(), object, options); err != nil {
@@ -97,6 +90,21 @@ func (c *Cluster) applyOne(ctx context.Context, object *unstructured.Unstructure
 		return c.awaitServed(ctx, target, object.GetName())
 	}
 	return nil
+}
+
+// resource is where an object belongs; one that is to be in a namespace and names none gets the default.
+func (c *Cluster) resource(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	mapping, err := c.mapper.find(object.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return c.dynamic.Resource(mapping.Resource), nil
+	}
+	if object.GetNamespace() == "" {
+		object.SetNamespace(metav1.NamespaceDefault)
+	}
+	return c.dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace()), nil
 }
 
 // awaitServed returns once the API serves a kind and says so to clients.

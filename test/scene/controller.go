@@ -36,7 +36,7 @@ func Config() configv1alpha1.BerthConfiguration {
 	config.Metrics.BindAddress, config.Health.BindAddress = "0", "0"
 	config.LeaderElection.LeaseDuration = metav1.Duration{Duration: 30 * time.Second}
 	config.LeaderElection.RenewDeadline = metav1.Duration{Duration: 20 * time.Second}
-	config.LeaderElection.RetryPeriod = metav1.Duration{Duration: 200 * time.Millisecond}
+	config.LeaderElection.RetryPeriod = metav1.Duration{Duration: time.Second}
 	return config
 }
 

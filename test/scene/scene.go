@@ -56,8 +56,8 @@ func New(t testing.TB, c *cluster.Cluster, opts ...invariants.Option) *Scene {
 	Install(t, c)
 	s.Watcher = Watch(t, c, opts...)
 	root := repository(t)
-	s.ok(c.Apply(t.Context(), filepath.Join(root, "test/testdata/kep4815-multihost.yaml")), "loading the KEP pool")
-	s.ok(c.Apply(t.Context(), filepath.Join(root, "test/testdata/queues.yaml")), "loading the queues")
+	s.ok(c.Ensure(t.Context(), filepath.Join(root, "test/testdata/kep4815-multihost.yaml")), "loading the KEP pool")
+	s.ok(c.Ensure(t.Context(), filepath.Join(root, "test/testdata/queues.yaml")), "loading the queues")
 	s.ok(c.CreateNamespace(t.Context(), s.Namespace, nil), "creating the namespace")
 	s.queue()
 	for _, class := range []string{"tpu-2x2", "tpu-4x4", "tpu-4x8", "tpu-8x8"} {
@@ -79,7 +79,7 @@ func Install(t testing.TB, c *cluster.Cluster) {
 			if filepath.Base(f) == "kustomization.yaml" {
 				continue
 			}
-			if err := c.Apply(t.Context(), f); err != nil {
+			if err := c.Ensure(t.Context(), f); err != nil {
 				t.Fatalf("installing %s: %v", f, err)
 			}
 		}
