@@ -47,7 +47,7 @@ package-list = go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' .
 heavy = ^$(MODULE)/test/|$(MODULE)/test/cluster
 unit-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1)
 # Those that take longest first, the others fit beside them.
-cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1 | awk '/(matrix|lifecycle|quota)$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}')
+cluster-packages = $$($(package-list) | grep -E '$(heavy)' | cut -d' ' -f1 | awk '/(invariants|matrix|guard|hardware|lifecycle|quota)$$/ {print; next} {rest = rest $$0 "\n"} END {printf "%s", rest}')
 # Packages with tests that do less under the race detector.
 whole-packages = $$($(package-list) | grep -vE '$(heavy)' | grep -F '$(MODULE)/test/race' | cut -d' ' -f1)
 bench-packages = $$($(package-list) | grep -vE '$(heavy)' | cut -d' ' -f1; go list ./... | grep '^$(MODULE)/test/performance' || true)

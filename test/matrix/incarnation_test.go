@@ -53,8 +53,15 @@ type incarnation struct {
 	plans map[string]*faults.Plan // by namespace
 }
 
+// unhurried is for a process to which nothing happens: its writes are not made twice because the machine is busy.
+func unhurried(c *configv1alpha1.BerthConfiguration) {
+	c.LeaderElection.LeaseDuration = metav1.Duration{Duration: time.Minute}
+	c.LeaderElection.RenewDeadline = metav1.Duration{Duration: 40 * time.Second}
+	c.LeaderElection.WriteTimeout = metav1.Duration{Duration: 15 * time.Second}
+}
+
 // start starts a process and waits for nothing.
-func (w *world) start(log *journal) *incarnation {
+func (w *world) start(log *journal, change ...func(*configv1alpha1.BerthConfiguration)) *incarnation {
 	t := w.t
 	t.Helper()
 	port, err := w.cluster.FreePort()
@@ -70,6 +77,9 @@ func (w *world) start(log *journal) *incarnation {
 			c.LeaderElection.RetryPeriod = metav1.Duration{Duration: retryPeriod}
 			c.LeaderElection.WriteTimeout = metav1.Duration{Duration: writeTimeout}
 			c.Health.BindAddress = in.health
+			for _, f := range change {
+				f(c)
+			}
 		},
 		WrapClient: func(inner client.WithWatch) client.WithWatch { return faults.WrapEach(inner, in.planOf) },
 		Change: func(o *controllers.Options) {

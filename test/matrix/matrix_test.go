@@ -20,11 +20,15 @@ func TestFaultMatrix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lanes)
 	log := &journal{}
-	leader := w.start(log)
+	leader := w.start(log, unhurried)
 	must(t, await(t.Context(), "leading", leader.leads))
 
 	var sites []site
 	t.Run("without faults", func(t *testing.T) { sites, leader = w.record(t, leader, log) })
+	if !leader.dead() {
+		must(t, leader.Stop())
+	}
+	leader = w.start(log)
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv(envSeed), "1"), 10, 64)
 	must(t, err)
 	cells := cellsToPlay(sites, os.Getenv(envCells), seed)
