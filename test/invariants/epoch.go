@@ -13,11 +13,17 @@ import (
 // was never another's that had been handed over. Pods carry the name only.
 func (w *Watcher) servesAgain(key types.NamespacedName, before *version, v version) suspicion {
 	return func(settled bool) *Breach {
-		r, ok := w.objects[reservations][key].at(v.rv).(*v1alpha1.GangReservation)
-		if !ok {
-			return nil // invariant 2 says so
-		}
 		workload := named(workloads, types.NamespacedName{Namespace: v.obj.GetNamespace(), Name: v.obj.GetName()})
+		at := moment{reservations, key, v.rv}
+		obj, sure := w.lookup(at)
+		r, ok := obj.(*v1alpha1.GangReservation)
+		switch {
+		case !ok && sure:
+			return nil // invariant 2 says so
+		case !ok: // it may have come and gone while the watch was behind, and it has used up its name
+			return newBreach(6, workloads, v, before, "the check of %s became Ready at revision %d for %s, which was not seen",
+				workload, v.rv, named(reservations, key)).onlyIf(sure, at)
+		}
 		if since := w.memory.releasing[r.UID]; since != 0 && since <= v.rv {
 			return newBreach(6, workloads, v, before, "the check of %s became Ready at revision %d for %s, which is Releasing since revision %d",
 				workload, v.rv, named(reservations, key), since).show(reservations, r)
@@ -66,8 +72,14 @@ func (w *Watcher) servedByCurrent(story *podStory, pod *corev1.Pod, v version) s
 		if reservation == "" || !controlled {
 			return nil
 		}
-		r, ok := w.objects[reservations][key].at(v.rv).(*v1alpha1.GangReservation)
-		if !ok || !uses(pod, r) {
+		at := moment{reservations, key, v.rv}
+		obj, sure := w.lookup(at)
+		r, ok := obj.(*v1alpha1.GangReservation)
+		switch {
+		case !ok && !sure:
+			return newBreach(6, pods, v, nil, "Pod %s/%s was created at revision %d with %s, which was not seen",
+				pod.Namespace, pod.Name, v.rv, named(reservations, key)).onlyIf(sure, at)
+		case !ok || !uses(pod, r):
 			return nil // forged: nothing of Berth's serves it
 		}
 		uid := r.Spec.WorkloadRef.UID

@@ -103,6 +103,23 @@ func TestBreachIsFoundOutOfOrder(t *testing.T) {
 	}
 }
 
+// A reservation comes and goes while its watch is behind, and everything is judged meanwhile: its name is used up.
+func TestReservationUnseen(t *testing.T) {
+	f := newFixture(t)
+	f.lag.Hold("gangreservations")
+	workload := f.workload("a")
+	f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady).state(kueue.CheckStatePending).release()
+	f.must(f.watcher.Settle(f.ctx))
+	f.must(f.watcher.Err())
+	f.reserve(workload, epoch1, "left").allocate().state(kueue.CheckStateReady)
+	f.lag.Release()
+	f.must(f.watcher.Settle(f.ctx))
+	var b *invariants.Breach
+	if err := f.watcher.Err(); !errors.As(err, &b) || b.Invariant != 6 {
+		t.Errorf("found %v, want a breach of invariant 6", err)
+	}
+}
+
 // What looked innocent is judged again although nobody asks and nothing else looks suspicious.
 func TestBreachIsFoundByAndBy(t *testing.T) {
 	f := newFixture(t)
