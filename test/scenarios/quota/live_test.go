@@ -27,7 +27,7 @@ import (
 // several times as long for both. A promise that is not kept lasts until the next gang ends.
 const (
 	hysteresis = 1
-	slack      = 29 * time.Second
+	slack      = 14 * time.Second
 )
 
 // TestSmallGangsWithQuotaFindASlice: two pods of KEP-4815 in one flavor, hosts stranded by a foreign claim, and a stream of
