@@ -216,6 +216,19 @@ func (w *world) garbageCollectorForces() bool {
 	return w.firstPod(func(p *podObject) bool { return p.exists && p.runs && p.deleting && w.host(p.host).doubtful() }, func(p *podObject) { p.exists = false })
 }
 
+// schedulerUnreserves a pod that it could not bind. It may have been bound, and may run, where only the answer was lost.
+func (w *world) schedulerUnreserves(p *podObject) {
+	if p.gated || p.stranger || p.terminal || !p.exists {
+		return
+	}
+	for _, name := range w.promised {
+		if c := w.claims[name]; c != nil && slices.Contains(c.entries, p.uid) {
+			c.entries = slices.DeleteFunc(slices.Clone(c.entries), func(uid string) bool { return uid == p.uid })
+			c.version = w.next()
+		}
+	}
+}
+
 // kcmCleans one entry of a pod that is gone or has ended.
 func (w *world) kcmCleans() bool {
 	for _, name := range w.promised {

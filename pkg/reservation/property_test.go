@@ -72,7 +72,7 @@ func newTrial(seed uint64) *trial {
 			return nil
 		}
 		plan := Seat(*v)
-		if plan.GiveUp == nil && !plan.Begin && len(plan.Ungate) == 0 {
+		if plan.GiveUp == nil && !plan.Begin && len(plan.Enter) == 0 && len(plan.Ungate) == 0 {
 			return nil
 		}
 		t.note("seating: %s", plan)
@@ -135,6 +135,7 @@ func (t *trial) faults() []deed {
 			return true
 		}},
 		{"a pod fails", func() bool { return t.kubeletEnds(true) }},
+		{"binding a pod fails", anyPod(t.schedulerUnreserves)},
 		{"a user deletes a pod", anyPod(func(p *podObject) { p.deleting = true })},
 		{"a pod is removed by force", anyPod(func(p *podObject) {
 			// On a host that answers, its kubelet stops it at once.

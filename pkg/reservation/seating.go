@@ -24,6 +24,9 @@ type SeatingView struct {
 	Blocker string
 	Claims  []SeatingClaim
 	Pods    []SeatingPod
+	// Former are pods of the gang that were sent to another reservation and may still run: what is left of a former
+	// admission. It is looked at only before the first seating.
+	Former []string
 }
 
 // SeatingClaim is one ResourceClaim that pods of the gang share.
@@ -94,6 +97,10 @@ func (p SeatingPlan) String() string {
 //
 // A pod may enter a claim when no other pod of its rank may still run and none has an entry left: the Job controller
 // creates the successor of a rank while its predecessor still terminates.
+//
+// A pod that was let go enters again when it has lost its entry. Where binding a pod fails, kube-scheduler takes it out of
+// its claims (Unreserve of its plugin dynamicresources), and nobody else may put it back. Without its entries it is never
+// bound; and where it was bound, and only the answer to that was lost, its kubelet never starts it.
 func Seat(v SeatingView) SeatingPlan {
 	present := map[string]bool{}
 	for _, p := range v.Pods {
@@ -111,11 +118,16 @@ func Seat(v SeatingView) SeatingPlan {
 		}
 		return SeatingPlan{Waits: missing}
 	}
+	// The line looked for them when it gave the slice, perhaps in a cache that was behind. Who sees the pods of this
+	// admission has seen all that became of those before: they come out of one watch, in order.
+	if !v.Begun && len(v.Former) > 0 {
+		return SeatingPlan{Waits: fmt.Sprintf("pods %s of the gang's former slice may still run", some(v.Former, ", "))}
+	}
 	plan := SeatingPlan{Begin: !v.Begun, Enter: map[string][]SeatingPod{}}
 	at := v.index()
 	var waiting []string
 	for _, p := range v.Pods {
-		if p.Terminal || p.Deleting || !p.Gated {
+		if p.Terminal || p.Deleting {
 			continue
 		}
 		var missing []string
@@ -125,6 +137,7 @@ func Seat(v SeatingView) SeatingPlan {
 			}
 		}
 		switch {
+		case len(missing) == 0 && !p.Gated: // It has its place.
 		case len(missing) == 0:
 			plan.Ungate = append(plan.Ungate, p)
 		case at.contested(p):
@@ -136,7 +149,9 @@ func Seat(v SeatingView) SeatingPlan {
 				plan.Enter[c] = append(plan.Enter[c], p)
 				at.free[c]--
 			}
-			plan.Ungate = append(plan.Ungate, p)
+			if p.Gated {
+				plan.Ungate = append(plan.Ungate, p)
+			}
 		}
 	}
 	slices.Sort(waiting)
@@ -194,7 +209,7 @@ func (v SeatingView) index() seats {
 func (at seats) contested(p SeatingPod) bool {
 	seat := p.seat()
 	for _, o := range at.taken[seat] {
-		if o.UID != p.UID && !(o.Gated && at.before(p, o)) {
+		if o.UID != p.UID && !(o.Gated && (!p.Gated || at.before(p, o))) {
 			return true
 		}
 	}

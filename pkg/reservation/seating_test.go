@@ -66,6 +66,19 @@ func TestSeat(t *testing.T) {
 		},
 		{"it died between two claims", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c", "a"), entries("d")}, Pods: []SeatingPod{pod("a", 0, "c", "d")}}, "d + a; ungate a"},
 
+		{
+			"pods of a former admission may run", SeatingView{Expected: 1, Claims: []SeatingClaim{entries("c")}, Pods: []SeatingPod{pod("a", 0, "c")}, Former: []string{"x", "y"}},
+			"waits: pods x, y of the gang's former slice may still run",
+		},
+		{
+			"pods of a former admission may run, and it is late", SeatingView{Expected: 1, Late: true, Claims: []SeatingClaim{entries("c")}, Pods: []SeatingPod{pod("a", 0, "c")}, Former: []string{"x"}},
+			"waits: pods x of the gang's former slice may still run",
+		},
+		{
+			"pods of a former admission may run, and not all have come", SeatingView{Expected: 2, Claims: []SeatingClaim{entries("c")}, Pods: []SeatingPod{pod("a", 0, "c")}, Former: []string{"x"}},
+			"waits: 1 of 2 pods exist",
+		},
+
 		// Then rank by rank.
 		{"all are seated", SeatingView{Begun: true, Expected: 2, Claims: []SeatingClaim{entries("c", "a")}, Pods: []SeatingPod{pod("a", 0, "c").ungated()}}, "idle"},
 		{"a successor of one that is gone", SeatingView{Begun: true, Expected: 2, Claims: []SeatingClaim{entries("c", "b")}, Pods: []SeatingPod{pod("b", 1, "c").ungated(), pod("a", 0, "c")}}, "c + a; ungate a"},
@@ -77,6 +90,14 @@ func TestSeat(t *testing.T) {
 		{"others of the claim are not its business", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c", "a")}, Pods: []SeatingPod{pod("a", 0, "c").ungated().going(), pod("b", 1, "c")}}, "c + b; ungate b"},
 		{"an entry of who knows whom", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c", "x"), entries("d")}, Pods: []SeatingPod{pod("b", 0, "c"), pod("e", 1, "d")}}, "d + e; ungate e; waits: rank 0 waits for its predecessor to end"},
 		{"an entry of who knows whom, and it stands there already", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c", "x", "b")}, Pods: []SeatingPod{pod("b", 0, "c")}}, "ungate b"},
+
+		// Binding a pod failed, and kube-scheduler took it out of its claims.
+		{"one that was let go has lost its place", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c", "b")}, Pods: []SeatingPod{pod("a", 0, "c").ungated(), pod("b", 1, "c").ungated()}}, "c + a"},
+		{"it has lost one of two places", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c", "a"), entries("d")}, Pods: []SeatingPod{pod("a", 0, "c", "d").ungated()}}, "d + a"},
+		{"it has lost its place, and its successor is there", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c")}, Pods: []SeatingPod{pod("b", 0, "c").ungated(), pod("a", 0, "c")}}, "c + b; waits: rank 0 waits for its predecessor to end"},
+		{"it has lost its place and is to go", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c")}, Pods: []SeatingPod{pod("a", 0, "c").ungated().going()}}, "idle"},
+		{"it has lost its place and has ended", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c")}, Pods: []SeatingPod{pod("a", 0, "c").ungated().ended()}}, "idle"},
+		{"it has lost its place to somebody of its rank", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c", "b")}, Pods: []SeatingPod{pod("a", 0, "c").ungated(), pod("b", 0, "c").ungated()}}, "waits: rank 0 waits for its predecessor to end"},
 
 		// Exactly one of two gated pods of one rank goes first.
 		{"two gated pods", SeatingView{Begun: true, Claims: []SeatingClaim{entries("c")}, Pods: []SeatingPod{pod("b", 0, "c"), pod("a", 0, "c")}}, "c + a; ungate a; waits: rank 0 waits for its predecessor to end"},

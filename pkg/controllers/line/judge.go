@@ -124,13 +124,17 @@ func (j judgement) lost() *reason.Refusal {
 }
 
 // device asks for a NoExecute taint that the claim does not bear. A device that is no longer published is no reason: the
-// driver may be restarting, and the gang holds what it holds.
+// driver may be restarting, and the gang holds what it holds. Neither is a claim that is still to be created: whether it bears
+// the taint is asked when it is there.
 func (j judgement) device(c berth.ReservedClaim, d berth.ReservedDevice) *reason.Refusal {
 	published := j.world.Inventory.Device(inventory.PoolID{Driver: d.Driver, Name: d.Pool}, d.Device)
 	if published == nil {
 		return nil
 	}
 	claim := j.lookup.Claim(j.res.Namespace, jobs.ClaimName(c.Prefix, int(d.Instance)))
+	if claim == nil && (j.res.Status.Phase == "" || j.res.Status.Phase == berth.PhasePlanned) {
+		return nil
+	}
 	for _, t := range published.Taints {
 		if t.Effect == string(resourcev1.DeviceTaintEffectNoExecute) && !j.bears(claim, d.Request, t) {
 			return &reason.Refusal{Code: reason.DeviceTainted, Message: fmt.Sprintf(
@@ -183,7 +187,7 @@ func (j judgement) rank(rank int, pod *corev1.Pod, name string) *reason.Refusal 
 	}
 	// The ledger keeps room for every rank that is not bound yet, so a host that is promised more than it has was filled
 	// by others. The scheduler's word is awaited: pods that leave make room again.
-	if pod != nil && pod.Spec.NodeName == "" && unschedulable(pod) && j.world.Ledger.Overcommitted(name, nodes.Used(pod)) {
+	if pod != nil && pod.Spec.NodeName == "" && failure(pod) == corev1.PodReasonUnschedulable && j.world.Ledger.Overcommitted(name, nodes.Used(pod)) {
 		return &reason.Refusal{Code: reason.HostsBusy, Message: fmt.Sprintf(
 			"the room that was kept for the gang on host %s is taken", name)}
 	}

@@ -95,6 +95,14 @@ func TestJudge(t *testing.T) {
 			j.claim.Spec.Devices.Requests[0].Exactly.Tolerations = []resourcev1.DeviceToleration{{Key: "broken", Operator: resourcev1.DeviceTolerationOpExists}}
 		}, ""},
 		{"a taint, and the claim is not there to bear it", func(j *judged) { j.taint(resourcev1.DeviceTaintEffectNoExecute); j.ResourceClaims = nil }, "DeviceTainted: device tpu-4x4-00 in pool pod-a carries the taint broken:NoExecute"},
+		{"a taint, and the claim is still to be created", func(j *judged) {
+			j.taint(resourcev1.DeviceTaintEffectNoExecute)
+			j.ResourceClaims, j.res.Status.Phase = nil, berth.PhasePlanned
+		}, ""},
+		{"a taint, and the claim was created that does not bear it", func(j *judged) {
+			j.taint(resourcev1.DeviceTaintEffectNoExecute)
+			j.res.Status.Phase = berth.PhasePlanned
+		}, "DeviceTainted: device tpu-4x4-00 in pool pod-a carries the taint broken:NoExecute"},
 		{"the device is no longer published", func(j *judged) { j.ResourceSlices = j.ResourceSlices[1:] }, ""},
 
 		{"a host is gone", func(j *judged) { j.Nodes = j.Nodes[1:] }, "HostMissing: host pod-a-0 is gone"},

@@ -42,19 +42,22 @@ func nodeChanged(was, now *corev1.Node) bool {
 		!equality.Semantic.DeepEqual(was.Status.Allocatable, now.Status.Allocatable)
 }
 
-// podChanged: where it stands, whether it still takes room and how much, and whether the scheduler gave up on it.
+// podChanged: where it stands, whether it still takes room and how much, and, of a gang's, whether the scheduler failed to bind
+// it.
 func podChanged(was, now *corev1.Pod) bool {
 	return was.Spec.NodeName != now.Spec.NodeName || was.Status.Phase != now.Status.Phase ||
 		(was.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
-		unschedulable(was) != unschedulable(now) || !maps.Equal(nodes.Used(was), nodes.Used(now))
+		now.Labels[berth.LabelReservation] != "" && failure(was) != failure(now) || !maps.Equal(nodes.Used(was), nodes.Used(now))
 }
 
-// unschedulable reports that the scheduler tried the pod and found no place.
-func unschedulable(p *corev1.Pod) bool {
+// failure is why the scheduler tried the pod in vain: Unschedulable when it found no place, SchedulerError when it found one
+// and could not bind the pod to it. Empty when it did not try, or succeeded.
+func failure(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled {
-			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			(c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulerError) {
+			return c.Reason
 		}
 	}
-	return false
+	return ""
 }

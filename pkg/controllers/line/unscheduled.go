@@ -14,7 +14,7 @@ import (
 	"github.com/berth-dev/berth/pkg/reason"
 )
 
-// unplaced says since when the scheduler has found no place for pods, by their UID. The pods do not say it themselves: the
+// unplaced says since when the scheduler has tried pods in vain, by their UID. The pods do not say it themselves: the
 // transition time of their condition is that of their gate. It is not written down, so a new process counts anew.
 type unplaced map[types.UID]time.Time
 
@@ -22,7 +22,7 @@ type unplaced map[types.UID]time.Time
 func (u unplaced) among(pods []*corev1.Pod, now time.Time) unplaced {
 	next := unplaced{}
 	for _, p := range pods {
-		if p.Spec.NodeName != "" || !unschedulable(p) {
+		if p.Spec.NodeName != "" || failure(p) == "" {
 			continue
 		}
 		since, known := u[p.UID]
@@ -34,7 +34,7 @@ func (u unplaced) among(pods []*corev1.Pod, now time.Time) unplaced {
 	return next
 }
 
-// unscheduled asks whether the scheduler has found no place for a pod for as long as the gang's pods may take to appear. Host
+// unscheduled asks whether the scheduler has tried a pod in vain for as long as the gang's pods may take to appear. Host
 // ports, volumes and what pods want of each other are the scheduler's to judge, and the others of the gang hold their devices
 // in vain meanwhile. When nobody has waited that long it returns how long that takes still, zero when nobody waits.
 func (j judgement) unscheduled(waits unplaced) (*reason.Refusal, time.Duration) {
@@ -52,8 +52,12 @@ func (j judgement) unscheduled(waits unplaced) (*reason.Refusal, time.Duration) 
 			}
 			left := since.Add(limit).Sub(j.now)
 			if left <= 0 {
+				what := "finds no place for rank %d on"
+				if failure(pod) == corev1.PodReasonSchedulerError {
+					what = "cannot bind rank %d to"
+				}
 				return &reason.Refusal{Code: reason.NotSeated, Message: fmt.Sprintf(
-					"the scheduler finds no place for rank %d on its host %s: %s", rank, node, objection(pod))}, 0
+					"the scheduler "+what+" its host %s: %s", rank, node, objection(pod))}, 0
 			}
 			if soonest == 0 || left < soonest {
 				soonest = left

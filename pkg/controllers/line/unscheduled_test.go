@@ -79,8 +79,11 @@ func TestPodsWithoutAPlace(t *testing.T) {
 	scheduled(successor, corev1.ConditionFalse, corev1.PodReasonUnschedulable, noPorts)
 	w.after(t, 20*time.Minute, "", 5*time.Minute)
 	w.after(t, 25*time.Minute, first, 0)
-	// Anything else that the scheduler says ends the wait.
-	scheduled(successor, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "the node is gone")
+	// It found a place, and could not bind the pod to it.
+	scheduled(successor, corev1.ConditionFalse, corev1.PodReasonSchedulerError, `running PreBind plugin "VolumeBinding": timed out`)
+	w.after(t, 25*time.Minute, `NotSeated: the scheduler cannot bind rank 1 to its host pod-a-1: running PreBind plugin "VolumeBinding": timed out`, 0)
+	// Anything else ends the wait.
+	scheduled(successor, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated")
 	w.after(t, 26*time.Minute, "", 0)
 	scheduled(successor, corev1.ConditionFalse, corev1.PodReasonUnschedulable, noPorts)
 	w.after(t, 27*time.Minute, "", 5*time.Minute)

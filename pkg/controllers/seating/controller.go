@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/pkg/adapt/jobs"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/controllers/shell"
 	"github.com/berth-dev/berth/pkg/controllers/verdict"
@@ -67,11 +69,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // again is when to look although nothing changes: when patience ends, then at the deadline. Later, while a rank waits: an
-// own write hides for a few seconds that its predecessor is gone (see package written), and nobody tells when that is over.
+// own write hides for a few seconds that its predecessor is gone (see package written), and nobody tells when that is over;
+// nor when the pods of a former admission end.
 func (r *reconciler) again(g *gathered, plan reservation.SeatingPlan) time.Duration {
 	begun := g.Begun || plan.Begin
 	switch {
-	case begun && plan.Waits != "":
+	case plan.Waits != "" && (begun || g.Late):
 		return patience
 	case begun || g.Late || g.deadline.IsZero():
 		return 0
@@ -87,6 +90,9 @@ func (r *reconciler) apply(ctx context.Context, g *gathered, plan reservation.Se
 		if err := r.begin(ctx, g); err != nil {
 			return err
 		}
+	}
+	if err := r.confirm(ctx, g, plan.Enter); err != nil {
+		return err
 	}
 	for _, c := range g.Claims {
 		if pods := plan.Enter[c.Name]; len(pods) > 0 {
@@ -113,6 +119,26 @@ func (r *reconciler) begin(ctx context.Context, g *gathered) error {
 	})
 	progress(res, "HandedOver", seated, now)
 	return r.Client.Status().Update(ctx, res)
+}
+
+// confirm leaves out who was let go and, unseen by the cache, has ended or is to go: such a pod left its claims for good.
+func (r *reconciler) confirm(ctx context.Context, g *gathered, enter map[string][]reservation.SeatingPod) error {
+	stays := map[string]bool{}
+	for name, pods := range enter {
+		for _, p := range pods {
+			if _, asked := stays[p.UID]; asked || p.Gated {
+				continue
+			}
+			pod := &corev1.Pod{}
+			err := r.Live.Get(ctx, client.ObjectKeyFromObject(g.pods[p.Name]), pod)
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			stays[p.UID] = err == nil && string(pod.UID) == p.UID && pod.DeletionTimestamp == nil && !jobs.Ended(pod)
+		}
+		enter[name] = slices.DeleteFunc(pods, func(p reservation.SeatingPod) bool { return !p.Gated && !stays[p.UID] })
+	}
+	return nil
 }
 
 // enter adds pods to a claim's reservedFor in one write, conditioned on the version whose entries were looked at.

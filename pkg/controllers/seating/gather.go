@@ -19,6 +19,7 @@ import (
 
 	"github.com/berth-dev/berth/pkg/adapt/jobs"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
+	"github.com/berth-dev/berth/pkg/adapt/nodes"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
 	"github.com/berth-dev/berth/pkg/reservation"
 )
@@ -57,12 +58,11 @@ func (r *reconciler) gather(ctx context.Context, key types.NamespacedName) (*gat
 	if err != nil || !whole {
 		return nil, err
 	}
-	if err := r.readPods(ctx, g); err != nil {
-		return nil, err
-	}
 	g.Begun = apimeta.IsStatusConditionTrue(g.res.Status.Conditions, berth.ReservationSeated)
-	if err := r.expect(ctx, g); err != nil {
-		return nil, err
+	for _, read := range []func(context.Context, *gathered) error{r.readPods, r.readFormer, r.expect} {
+		if err := read(ctx, g); err != nil {
+			return nil, err
+		}
 	}
 	return g, r.readDeadline(ctx, g, wl)
 }
@@ -153,6 +153,36 @@ func (r *reconciler) readPods(ctx context.Context, g *gathered) error {
 	slices.SortFunc(g.Pods, func(a, b reservation.SeatingPod) int {
 		return cmp.Or(cmp.Compare(a.PodSet, b.PodSet), cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Name, b.Name))
 	})
+	return nil
+}
+
+// readFormer finds the gang's pods of another reservation that may still run. As in the line, those on a host that is not
+// Ready are not waited for: nobody knows when it will end them.
+func (r *reconciler) readFormer(ctx context.Context, g *gathered) error {
+	if g.Begun {
+		return nil
+	}
+	var list corev1.PodList
+	// Those of all gangs of the namespace, which are not changed here and not copied.
+	err := r.Client.List(ctx, &list, client.InNamespace(g.res.Namespace), client.HasLabels{berth.LabelReservation}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if pod.Labels[berth.LabelReservation] == g.res.Name || pod.Spec.NodeName == "" || jobs.Ended(pod) || !jobs.Controls(g.res.Spec.Owner, pod) {
+			continue
+		}
+		node := &corev1.Node{}
+		err := r.Client.Get(ctx, types.NamespacedName{Name: pod.Spec.NodeName}, node)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && nodes.Ready(node) {
+			g.Former = append(g.Former, pod.Name)
+		}
+	}
+	slices.Sort(g.Former)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package seating
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"github.com/berth-dev/berth/pkg/adapt/dra/dratest"
 	"github.com/berth-dev/berth/pkg/adapt/jobs"
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	"github.com/berth-dev/berth/pkg/adapt/kueue/kueuetest"
@@ -193,6 +195,76 @@ func TestGangIsSeatedWithoutRanksThatAreOver(t *testing.T) {
 			h.gated()
 		})
 	}
+}
+
+// Two pods of one rank never run at once, also where the line did not see those of the former admission.
+func TestGangWaitsForItsFormerPods(t *testing.T) {
+	h := newHall(t)
+	former := kueuetest.NewPod(h.reservation(), 0)
+	former.Name, former.UID, former.Spec.SchedulingGates, former.Spec.NodeName = "former", "former", nil, "h9"
+	former.Labels[berth.LabelReservation] = "before"
+	host := dratest.Node("h9")
+	h.ok(h.Client.Create(t.Context(), former))
+	h.ok(h.Client.Create(t.Context(), host))
+	h.comes("a", 0)
+	h.comes("b", 1)
+	h.now = h.now.Add(patience)
+	h.seats("Waiting: pods former of the gang's former slice may still run", patience)
+	h.gated("a", "b")
+	h.now = h.now.Add(time.Hour)
+	h.seats("Waiting: pods former of the gang's former slice may still run", patience)
+	if lost := h.board.Lost(h.key); lost != nil {
+		t.Errorf("it is given up: %v", lost)
+	}
+	host.Status.Conditions[0].Status = corev1.ConditionUnknown
+	h.ok(h.Client.Status().Update(t.Context(), host))
+	h.seats("HandedOver: the gang is seated", 0)
+	h.gated()
+}
+
+// A pod that could not be bound, and was taken out of its claim for that, is put in again; one that has ended is not, although
+// the cache does not say so yet.
+func TestPodThatLostItsPlace(t *testing.T) {
+	h := newHall(t)
+	h.comes("a", 0)
+	h.comes("b", 1)
+	h.seats("HandedOver: the gang is seated", 0)
+	out := func() {
+		claim := h.claim()
+		claim.Status.ReservedFor = claim.Status.ReservedFor[:1]
+		h.ok(h.Client.Status().Update(t.Context(), claim))
+	}
+	stand := func(want ...string) {
+		t.Helper()
+		var have []string
+		for _, r := range h.claim().Status.ReservedFor[1:] {
+			have = append(have, r.Name)
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("in the claim stand %q, want %q", have, want)
+		}
+	}
+	out()
+	h.seats("HandedOver: the gang is seated", 0)
+	stand("a", "b")
+	out()
+	h.Live = ended{h.Client, "b"}
+	h.seats("HandedOver: the gang is seated", 0)
+	stand("a")
+}
+
+// ended reads a pod as one that has succeeded.
+type ended struct {
+	client.Client
+	pod string
+}
+
+func (e ended) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	err := e.Client.Get(ctx, key, obj, opts...)
+	if p, is := obj.(*corev1.Pod); is && p.Name == e.pod {
+		p.Status.Phase = corev1.PodSucceeded
+	}
+	return err
 }
 
 // A Job that makes no pods at all begins nothing.
