@@ -91,7 +91,7 @@ var unasked = []rule{
 	keep,
 	hold,
 	{"record", func(v View) (Plan, bool) {
-		// Ready was written, or there would be no pods; so the claims were held, unless others had their hands on them.
+		// Ready was written, or neither pods nor the Job's template would name the reservation; so the claims were held, unless others had their hands on them.
 		whole := !slices.ContainsFunc(v.Claims, func(c Claim) bool { return c.State != Held || c.Deleting })
 		return act(Record), whole && (v.Phase == Planned || v.Phase == "")
 	}},
@@ -99,13 +99,13 @@ var unasked = []rule{
 }
 
 // unasked reports whether the gang goes on without being asked for. The Job's template carries the reservation's name from
-// the Job's start to its suspension, so after the first seating every pod that it will ever create comes here.
+// the Job's start to its suspension, so every pod that it creates comes here, the first of them too.
 func (v View) unasked() bool {
 	if v.Deleting || !v.Demand.Unasked() {
 		return false
 	}
 	pods := v.podsIn(func(p Pod) bool { return !p.Terminal && (!p.Stranger || p.Seated) })
-	return len(pods) > 0 || (v.Phase == HandedOver && !v.Demand.Orphaned)
+	return len(pods) > 0 || (v.Started || v.Phase == HandedOver) && !v.Demand.Orphaned
 }
 
 // keep puts our finalizer back.

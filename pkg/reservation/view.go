@@ -36,6 +36,9 @@ type View struct {
 	// Finalizer: ours is on the reservation object.
 	Finalizer bool
 	Demand    Demand
+	// Started: the gang's Job runs, and its template sends every pod that it creates to this reservation. It is looked at only
+	// when nobody asks for the reservation (see Demand.Unasked).
+	Started bool
 	// Lost is why the slice can no longer be used although it is held: taint, lost host, room taken, no pods in time.
 	Lost *reason.Refusal
 	// Failed is why a write of this reservation was refused for good by the API server.

@@ -162,6 +162,7 @@ func (w *world) gather() *seen {
 	s.Demand = Demand{Gone: true}
 	if w.wl != nil {
 		s.Demand, s.versions["workload"] = w.wl.Demand, w.wl.version
+		s.Started = w.jobRuns()
 	}
 	s.Lost = w.lost
 	if s.Phase != Releasing {

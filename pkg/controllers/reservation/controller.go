@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/util/admissioncheck"
 
 	adaptkueue "github.com/berth-dev/berth/pkg/adapt/kueue"
 	berth "github.com/berth-dev/berth/pkg/api/v1alpha1"
@@ -26,8 +27,9 @@ import (
 	"github.com/berth-dev/berth/pkg/reservation"
 )
 
-// lookAgain is how soon something that waits is looked at again although nothing tells of a change: an own write hides
-// for a few seconds that others removed the object (see package written), and nobody tells when that is over.
+// lookAgain is how soon something that waits, or has just been answered, is looked at again although nothing tells of a
+// change: an own write hides for a few seconds that others removed the object (see package written), and nobody tells when
+// that is over.
 const lookAgain = 10 * time.Second
 
 // rounds bounds how often one reconcile gathers and applies; the longest way, from a stale Ready to the last finalizer,
@@ -74,7 +76,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		plan := reservation.Next(g.View)
 		if len(plan.Steps) == 0 {
 			var again time.Duration
-			if plan.Waits != "" {
+			if plan.Waits != "" || r.answered(g) {
 				again = lookAgain
 			}
 			return ctrl.Result{RequeueAfter: again}, r.waits(ctx, g, plan)
@@ -89,6 +91,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	return ctrl.Result{RequeueAfter: time.Second}, nil
+}
+
+// answered reports whether the Workload was given an answer that may still hide its removal.
+func (r *reconciler) answered(g *gathered) bool {
+	if g.workload == nil {
+		return false
+	}
+	check := admissioncheck.FindAdmissionCheck(g.workload.Status.AdmissionChecks, kueue.AdmissionCheckReference(g.res.Spec.Check))
+	return check != nil && r.Now().Sub(check.LastTransitionTime.Time) < lookAgain
 }
 
 // waits keeps the sentence on the reservation that says what it waits for.

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -100,7 +102,24 @@ func (r *reconciler) demand(ctx context.Context, g *gathered) error {
 	if g.Demand.Gone {
 		g.workload = nil
 	}
+	if !g.Demand.Unasked() {
+		return nil
+	}
+	// A release cannot be undone, so where the cache does not know yet that the Job has started the API server is asked.
+	for _, from := range []client.Reader{r.Client, r.Live} {
+		if g.Started, err = started(ctx, from, g.res); err != nil || g.Started {
+			return err
+		}
+	}
 	return nil
+}
+
+// started reports whether the gang's Job runs and its template sends the pods to the reservation.
+func started(ctx context.Context, from client.Reader, res *berth.GangReservation) (bool, error) {
+	job := &batchv1.Job{}
+	err := from.Get(ctx, types.NamespacedName{Namespace: res.Namespace, Name: res.Spec.Owner.Name}, job)
+	return err == nil && job.UID == res.Spec.Owner.UID && !ptr.Deref(job.Spec.Suspend, false) &&
+		job.Spec.Template.Labels[berth.LabelReservation] == res.Name, client.IgnoreNotFound(err)
 }
 
 func (r *reconciler) readClaims(ctx context.Context, g *gathered, labelled []resourcev1.ResourceClaim) error {
