@@ -27,10 +27,11 @@ func PoolMissing(wl *kueue.Workload, in Lookup) *reason.Refusal {
 }
 
 // provesManaged reports whether a reason of GangReserved is given only to gangs that ask for managed devices. A template
-// that does not exist, or a class without devices, may turn out to be none of Berth's business.
+// that does not exist, or a class without devices, may turn out to be none of Berth's business, and of two checks in one
+// ClusterQueue every Workload is told.
 func provesManaged(why string) bool {
 	switch why {
-	case string(reason.ClaimMissing), string(reason.ShapeUnknown), ReasonIgnored:
+	case string(reason.ClaimMissing), string(reason.ShapeUnknown), string(reason.TooManyChecks), ReasonIgnored:
 		return false
 	default:
 		return true

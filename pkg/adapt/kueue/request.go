@@ -212,14 +212,15 @@ func podSet(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignme
 }
 
 // rankCount is how many ranks the pod set has. Kueue admits fewer pods than that when some ranks succeeded before an
-// eviction; the slice is whole all the same, so that the other ranks keep their meaning.
+// eviction; the slice is whole all the same, so that the other ranks keep their meaning. More of them may succeed after that,
+// while their pods still terminate.
 func rankCount(wl *kueue.Workload, ps *kueue.PodSet, assigned *kueue.PodSetAssignment) (int, *reason.Refusal) {
 	n := admitted(ps, assigned)
 	if n == ps.Count {
 		return int(n), nil
 	}
 	for _, r := range wl.Status.ReclaimablePods {
-		if r.Name == ps.Name && n+r.Count == ps.Count {
+		if r.Name == ps.Name && n+r.Count >= ps.Count {
 			return int(ps.Count), nil
 		}
 	}

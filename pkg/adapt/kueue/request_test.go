@@ -359,6 +359,12 @@ func TestReadAfterSuccess(t *testing.T) {
 	if refusal != "" || got.Counts["main"] != 3 || got.Gang.PodSets[0].Count != 4 {
 		t.Errorf("refusal %q, counts %v, ranks %d", refusal, got.Counts, got.Gang.PodSets[0].Count)
 	}
+	// A pod of the former admission came to its end after Kueue had counted.
+	r.wl.Status.ReclaimablePods[0].Count = 2
+	got, refusal = r.read()
+	if refusal != "" || got.Counts["main"] != 3 || got.Gang.PodSets[0].Count != 4 {
+		t.Errorf("refusal %q, counts %v, ranks %d", refusal, got.Counts, got.Gang.PodSets[0].Count)
+	}
 }
 
 func TestReadFlavors(t *testing.T) {

@@ -20,6 +20,16 @@ func certain(refusal *reason.Refusal, classes []string, inv *inventory.Inventory
 	return refusal
 }
 
+// Unpublished is why nobody knows yet whether a gang asks for managed devices: nothing that it asks for is published now. It
+// is nil when that is known.
+func Unpublished(g gang.Gang, inv *inventory.Inventory) *reason.Refusal {
+	var classes []string
+	for _, ps := range g.PodSets {
+		classes = append(classes, classesOf(ps.Claims)...)
+	}
+	return unpublished(classes, inv)
+}
+
 // unpublished is why nobody knows whether one of the classes is managed; nil when that is known.
 func unpublished(classes []string, inv *inventory.Inventory) *reason.Refusal {
 	message := ""

@@ -133,13 +133,14 @@ type ReservedPodSet struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Hosts []string `json:"hosts"`
 
-	// domains are the domains of the pools' interconnects that the devices stand in, as people call them: "rack a".
+	// domains are the domains of the pools' interconnects that the devices stand in, as people call them: "rack a". A target
+	// has none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
 	Domains []string `json:"domains,omitempty"`
 
-	// across is true when devices that should stand in one domain stand in several, or outside any.
+	// across is true when devices that should stand in one domain stand in several, or outside any; false for a target.
 	// +optional
 	Across bool `json:"across,omitempty"`
 
@@ -305,7 +306,7 @@ type GangReservationStatus struct {
 	// +kubebuilder:validation:MaxItems=10000
 	Quarantine []QuarantinedShare `json:"quarantine,omitempty"`
 
-	// conditions hold Progressing: what the reservation waits for.
+	// conditions hold Progressing, what the reservation waits for, and Seated, that its pods may run.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

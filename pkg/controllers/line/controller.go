@@ -63,8 +63,10 @@ type reconciler struct {
 	// readings and eligible are what was read of Workloads and nodes in former passes.
 	readings adaptkueue.Readings
 	eligible *nodes.Eligibility
-	// unplaced are the pods that the scheduler found no place for when the last pass was made.
+	// unplaced are the pods that the scheduler had tried in vain when the last pass was made.
 	unplaced unplaced
+	// answered is when the last pass was made that answered Workloads.
+	answered time.Time
 }
 
 // Setup adds the line to the manager.
@@ -123,15 +125,25 @@ func (r *reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.Metrics.ObservePass(r.Now().Sub(begun))
 	r.Metrics.SetWaiting(s.waiting)
 	r.Metrics.SetReservations(v.phases())
+	if len(s.answers)+len(s.unpark) > 0 {
+		r.answered = r.Now()
+	}
 	if err := r.apply(ctx, s); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: r.again(s)}, nil
 }
 
+// lookAgain is how soon after answers a pass is due: an own write hides for a few seconds that its Workload was removed
+// (see package written), and nobody tells when that is over.
+const lookAgain = 10 * time.Second
+
 // again is when the next pass is due although nothing changes. After a refused write it is due at once: it tells the gang
 // why, looks for others that can use the slice, and waits for the end of the back-off.
 func (r *reconciler) again(s steps) time.Duration {
+	if left := r.answered.Add(lookAgain).Sub(r.Now()); left > 0 {
+		s.due(left)
+	}
 	for _, res := range s.reserve {
 		if wait, _ := r.Backoff.Waits(res.Spec.WorkloadRef.UID); wait > 0 {
 			s.due(min(wait, gathering))

@@ -154,6 +154,9 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 		v.answer(wl, a, s)
 		return nil, nil
 	case v.notFenced != nil:
+		if why := adaptkueue.Unpublished(req.Gang, v.world.Inventory); why != nil {
+			return nil, why // It may be none of Berth's business.
+		}
 		return nil, v.notFenced
 	case v.ending[req.Owner.UID]:
 		return nil, formerFirst()

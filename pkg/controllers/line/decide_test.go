@@ -203,6 +203,10 @@ func TestAnswers(t *testing.T) {
 			s.waits("a")
 			s.notFenced = &reason.Refusal{Code: reason.NotFenced, Message: "the admission policies are not in force"}
 		}, []string{"a Pending NotFenced: the admission policies are not in force"}},
+		{"not fenced, and not known to be for a gang of Berth's", func(s *site) {
+			s.waits("a", template("unknown"))
+			s.notFenced = &reason.Refusal{Code: reason.NotFenced, Message: "the admission policies are not in force"}
+		}, []string{"a Pending ShapeUnknown: there is no DeviceClass unknown"}},
 		{"a pool is not fenced", func(s *site) {
 			s.waits("a")
 			s.unfenced["pod-a"] = &reason.Refusal{Code: reason.NotFenced, Message: "pod-a is not fenced"}

@@ -33,6 +33,7 @@ func TestPoolDeletedUnderTheLine(t *testing.T) {
 		{"it has a slice still", adaptkueue.ReasonReserved, metav1.ConditionTrue, held},
 		{"it waited for its template", string(reason.ClaimMissing), metav1.ConditionFalse, "a Ready NothingManaged: " + gone},
 		{"it waited for somebody's devices", string(reason.ShapeUnknown), metav1.ConditionFalse, "a Ready NothingManaged: " + gone},
+		{"there were two checks of Berth", string(reason.TooManyChecks), metav1.ConditionFalse, "a Ready NothingManaged: " + gone},
 		{"it was let go before", adaptkueue.ReasonIgnored, metav1.ConditionFalse, "a Ready NothingManaged: " + gone},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -110,6 +110,23 @@ func TestARefusedReservationIsTriedAgain(t *testing.T) {
 	}
 }
 
+// An answer that was just given may hide that its Workload was removed at once, and then nobody would tell.
+func TestAnswersAreLookedAfter(t *testing.T) {
+	at := now
+	r := &reconciler{Dependencies: &shell.Dependencies{Now: func() time.Time { return at }}}
+	if again := r.again(steps{}); again != 0 {
+		t.Errorf("before the first answer the next pass is due in %v", again)
+	}
+	r.answered = at
+	// The Workload's own events bring passes before.
+	for _, after := range []time.Duration{0, gathering, lookAgain} {
+		at = now.Add(after)
+		if again := r.again(steps{}); again != lookAgain-after {
+			t.Errorf("%v after an answer the next pass is due in %v", after, again)
+		}
+	}
+}
+
 // Writes may fail for one gang for hours. What is due for the others is due after the next pass at the latest.
 func TestPassesThatFailGoOn(t *testing.T) {
 	limiter := retries()

@@ -54,6 +54,20 @@ func TestSeveralChecks(t *testing.T) {
 	}
 }
 
+// Who asks for nothing of Berth's is told as well, and is let go when it is clear whose the check is.
+func TestSeveralChecksOfAGangThatAsksForNothing(t *testing.T) {
+	s := newSite()
+	w := s.waits("a", unclaimed)
+	s.second(w)
+	if got := s.pass().answers; len(got) != 1 || got[0].answer.Reason != "TooManyChecks" {
+		t.Fatalf("the answers are %v", got)
+	}
+	w.Condition(berth.ConditionGangReserved, false, now)
+	w.Status.Conditions[1].Reason, w.Status.Conditions[1].Message = "TooManyChecks", both
+	w.Status.AdmissionChecks = w.Status.AdmissionChecks[1:]
+	s.passes(t, "a Ready NothingManaged: the gang asks for no device that Berth manages")
+}
+
 // Kueue is left to set all checks back.
 func TestSeveralChecksOnTheWayOut(t *testing.T) {
 	for _, state := range []kueue.CheckState{kueue.CheckStateRetry, kueue.CheckStateRejected} {

@@ -79,6 +79,11 @@ func charged(in []berth.CounterCharge) []inventory.Charge {
 func (w waiting) target(t *line.Target, inv *inventory.Inventory) *berth.GangReservation {
 	res := record(w.workload, string(w.check.Name), w.epoch, w.request, t.Decision, inv)
 	res.Name = fmt.Sprintf("%s-target-%08x", res.Name, digest(t.Decision))
+	for i := range res.Spec.PodSets {
+		// Domains are for people who look at what a gang holds, and are not read back. What a later pass reads has to be what it
+		// would write.
+		res.Spec.PodSets[i].Domains, res.Spec.PodSets[i].Across = nil, false
+	}
 	res.Finalizers = nil // There is nothing to give back.
 	res.Spec.Target = true
 	return res

@@ -85,6 +85,28 @@ func full(t *testing.T) *site {
 	return s
 }
 
+// A target of several slices in the racks of an interconnect stands as well: what is read back is what would be written.
+func TestTargetInRacksStands(t *testing.T) {
+	s := newSite()
+	s.AcceleratorPools[0].Spec.Interconnect = &berth.Interconnect{NodeLabel: "example.com/rack"}
+	for i, n := range s.Nodes {
+		n.Labels["example.com/rack"] = fmt.Sprint("r", i/8)
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		s.waits(name)
+	}
+	s.carryOut(t)
+	s.waits("e", ofSlices(2))
+	if got := s.carryOut(t); len(got.targets) != 1 || len(got.targets[0].res.Spec.PodSets[0].Claims[0].Devices) != 2 {
+		t.Fatal(got.tell())
+	}
+	for range 3 {
+		if again := s.carryOut(t); len(again.targets) > 0 || len(again.drop) > 0 {
+			t.Errorf("nothing changed, and %s", again.tell())
+		}
+	}
+}
+
 func TestTargetIsWrittenDown(t *testing.T) {
 	s := full(t)
 	got := s.carryOut(t)
