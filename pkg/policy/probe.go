@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,8 +34,8 @@ const (
 // Berth's namespace; pools are the AcceleratorPools as last read. c needs the kinds of batch/v1, resource.k8s.io/v1 and
 // berth.dev in its scheme and is not asked to read.
 //
-// It costs about ten requests and one for each AcceleratorPool with fence Enforce. Others are not tried: nothing fences
-// them.
+// It costs about ten requests and one for each AcceleratorPool with fence Enforce, or as many as its selector has entries
+// where others select all that it selects. Those with fence Observe are not tried: nothing fences them.
 func Probe(ctx context.Context, c client.Client, namespace string, pools []v1alpha1.AcceleratorPool) Report {
 	p := prober{Client: c, namespace: namespace}
 	report := Report{Findings: []Finding{
@@ -51,7 +52,7 @@ func Probe(ctx context.Context, c client.Client, namespace string, pools []v1alp
 	}
 	for i := range pools {
 		if pools[i].Spec.Fence != v1alpha1.FenceObserve && pools[i].DeletionTimestamp == nil {
-			report.Findings = append(report.Findings, p.fence(ctx, &pools[i]))
+			report.Findings = append(report.Findings, p.fence(ctx, &pools[i], pools))
 		}
 	}
 	return report
@@ -92,12 +93,37 @@ func (p prober) claims(ctx context.Context) Finding {
 
 var leavesToBerth = regexp.MustCompile(`: AcceleratorPool (\S+) leaves its devices to Berth\..* \(generation (\d+), UID (\S+)\)$`)
 
-// fence tries to allocate a device of the pool. The answer to a probe carries the generation and the UID of the
-// AcceleratorPool that the API server's policy has seen: a refusal out of an older one says nothing about what was just
-// changed, nor one out of a former object of that name.
-func (p prober) fence(ctx context.Context, pool *v1alpha1.AcceleratorPool) Finding {
+// fence tries to allocate devices of an AcceleratorPool, in a DRA pool that no other one selects if there is such a pool:
+// only there must the answer be its own. Where others select all that it selects, an answer in the name of one of those will
+// do.
+func (p prober) fence(ctx context.Context, pool *v1alpha1.AcceleratorPool, all []v1alpha1.AcceleratorPool) Finding {
+	examples := examplePools(pool.Spec.PoolSelector)
+	alone := slices.IndexFunc(examples, func(example string) bool { return !others(pool, all, example) })
+	if alone >= 0 {
+		return p.fenceOf(ctx, pool, examples[alone], true)
+	}
+	finding := Finding{Policy: ClaimStatus, AcceleratorPool: pool.Name, Verdict: Unclear, Message: "there is no name of a pool that could be tried"}
+	for _, example := range leastExamples(pool.Spec.PoolSelector) {
+		if finding = p.fenceOf(ctx, pool, example, false); finding.Verdict != InForce {
+			break
+		}
+	}
+	return finding
+}
+
+// others reports whether another AcceleratorPool fences a DRA pool of that name too.
+func others(pool *v1alpha1.AcceleratorPool, all []v1alpha1.AcceleratorPool, name string) bool {
+	return slices.ContainsFunc(all, func(o v1alpha1.AcceleratorPool) bool {
+		return o.Name != pool.Name && o.Spec.Driver == pool.Spec.Driver && o.Spec.Fence != v1alpha1.FenceObserve && o.Spec.PoolSelector.Selects(name)
+	})
+}
+
+// fenceOf tries to allocate a device of one DRA pool, which is the AcceleratorPool's alone or also that of others. The answer
+// to a probe carries the generation and the UID of the AcceleratorPool that the API server's policy has seen: a refusal out
+// of an older one says nothing about what was just changed, nor one out of a former object of that name.
+func (p prober) fenceOf(ctx context.Context, pool *v1alpha1.AcceleratorPool, example string, alone bool) Finding {
 	err := p.allocate(ctx, CanaryPool, "pool", resourcev1.DeviceRequestAllocationResult{
-		Request: "probe", Driver: pool.Spec.Driver, Pool: examplePool(pool.Spec.PoolSelector), Device: "probe",
+		Request: "probe", Driver: pool.Spec.Driver, Pool: example, Device: "probe",
 	})
 	finding := judge(ClaimStatus, "leaves its devices to Berth", err)
 	finding.AcceleratorPool = pool.Name
@@ -112,6 +138,10 @@ func (p prober) fence(ctx context.Context, pool *v1alpha1.AcceleratorPool) Findi
 	}
 	if said[1] != pool.Name {
 		// Another AcceleratorPool selects the same devices, and an answer names one. The devices are fenced.
+		if alone {
+			finding.Verdict = Absent
+			finding.Message = fmt.Sprintf("the API server enforces AcceleratorPool %s where only %s selects devices", said[1], pool.Name)
+		}
 		return finding
 	}
 	if said[3] != string(pool.UID) {
@@ -127,19 +157,34 @@ func (p prober) fence(ctx context.Context, pool *v1alpha1.AcceleratorPool) Findi
 	return finding
 }
 
-// examplePool is the name of a pool that the selector selects. It need not exist.
-func examplePool(selector *v1alpha1.PoolSelector) string {
-	switch {
-	case selector == nil:
-		return "probe"
-	case len(selector.Names) > 0:
-		return selector.Names[0]
-	case len(selector.Prefixes) > 0:
-		// A prefix that ends in a dash or dot is no pool name by itself.
-		return selector.Prefixes[0] + "0"
+// examplePools are names of pools that the selector selects. They need not exist.
+func examplePools(selector *v1alpha1.PoolSelector) []string {
+	names, prefixes := []string(nil), []string{""}
+	if selector != nil && len(selector.Names)+len(selector.Prefixes) > 0 {
+		names, prefixes = slices.Clone(selector.Names), selector.Prefixes
 	}
-	return "probe"
+	for _, prefix := range prefixes {
+		for _, next := range "0123456789abcdefghijklmnopqrstuvwxyz" {
+			names = append(names, prefix+string(next))
+		}
+	}
+	return slices.DeleteFunc(names, tooLong)
 }
+
+// leastExamples are one example for each entry of the selector.
+func leastExamples(selector *v1alpha1.PoolSelector) []string {
+	if selector == nil || len(selector.Names)+len(selector.Prefixes) == 0 {
+		return []string{"probe"}
+	}
+	names := slices.Clone(selector.Names)
+	for _, prefix := range selector.Prefixes {
+		names = append(names, prefix+"0") // A prefix that ends in a dash or dot is no pool name by itself.
+	}
+	return slices.DeleteFunc(names, tooLong)
+}
+
+// tooLong: a prefix may be as long as a name, and then no pool is named by more than it.
+func tooLong(name string) bool { return len(name) > resourcev1.PoolNameMaxLength }
 
 // allocate tries to write an allocation to a canary, which it creates if need be. A merge patch spares the read.
 func (p prober) allocate(ctx context.Context, canary, mark string, result resourcev1.DeviceRequestAllocationResult) error {

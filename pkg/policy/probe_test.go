@@ -114,8 +114,12 @@ spec: {policyName: a-policy-of-somebody-else, validationActions: [Deny]}
 
 func TestProbeOfAFence(t *testing.T) {
 	w := fenced(t)
-	fenceOf := func(pool *v1alpha1.AcceleratorPool) policy.Finding {
-		f, ok := policy.Probe(t.Context(), w.berth, "berth-system", []v1alpha1.AcceleratorPool{*pool}).Fence(pool.Name)
+	fenceOf := func(pool *v1alpha1.AcceleratorPool, others ...*v1alpha1.AcceleratorPool) policy.Finding {
+		all := []v1alpha1.AcceleratorPool{*pool}
+		for _, o := range others {
+			all = append(all, *o)
+		}
+		f, ok := policy.Probe(t.Context(), w.berth, "berth-system", all).Fence(pool.Name)
 		if !ok {
 			t.Fatalf("%s was not tried", pool.Name)
 		}
@@ -147,9 +151,27 @@ func TestProbeOfAFence(t *testing.T) {
 		t.Error(f)
 	}
 
+	t.Log("nor is one that selects more than another that it has")
+	wider := acceleratorPool("probed-too", "probed.example.com", "", nil)
+	if f := fenceOf(wider, pool); f.Verdict != policy.Absent {
+		t.Error(f)
+	}
+	named := acceleratorPool("probed-named", "probed.example.com", "", &v1alpha1.PoolSelector{Names: []string{"a0", "b"}})
+	if f := fenceOf(named, pool); f.Verdict != policy.Absent {
+		t.Error(f)
+	}
+
 	t.Log("two that overlap fence the same devices")
-	w.pools(t, acceleratorPool("probed-too", "probed.example.com", "", nil))
-	if f := fenceOf(pool); f.Verdict != policy.InForce {
+	w.pools(t, wider)
+	for _, f := range []policy.Finding{fenceOf(pool, wider), fenceOf(wider, pool)} {
+		if f.Verdict != policy.InForce {
+			t.Error(f)
+		}
+	}
+
+	t.Log("an answer out of another that nobody knows of proves nothing")
+	if f := fenceOf(named); f.Verdict != policy.Absent ||
+		!strings.HasSuffix(f.Message, "where only probed-named selects devices") {
 		t.Error(f)
 	}
 

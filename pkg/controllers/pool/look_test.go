@@ -192,7 +192,9 @@ func TestTaint(t *testing.T) {
 	left.UID = "left"
 	edited := policy.FenceRules(selecting, []string{"pod-a"})[0]
 	edited.Spec.Taint.Effect = resourcev1.DeviceTaintEffectNoExecute
-	l := newLooker(t, other, left, edited)
+	stripped := policy.FenceRules(selecting, []string{"pod-b"})[0]
+	stripped.Labels = map[string]string{"team": "ml"}
+	l := newLooker(t, other, left, edited, stripped)
 	read := func() map[string]resourcev1.DeviceTaintEffect {
 		var list resourcev1.DeviceTaintRuleList
 		if err := l.List(t.Context(), &list); err != nil {
@@ -228,6 +230,10 @@ func TestTaint(t *testing.T) {
 		if found[name] != resourcev1.DeviceTaintEffectNoSchedule {
 			t.Errorf("rule %s has effect %q", name, found[name])
 		}
+	}
+	now := &resourcev1.DeviceTaintRule{}
+	if err := l.Get(t.Context(), client.ObjectKeyFromObject(stripped), now); err != nil || now.Labels[policy.KeyFence] == "" || now.Labels["team"] != "ml" {
+		t.Errorf("the rule that had lost its label has %v, error %v", now.Labels, err)
 	}
 	l.TaintRules = false
 	s.AcceleratorPools = nil

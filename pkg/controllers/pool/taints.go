@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -31,12 +32,13 @@ func (r *reconciler) taint(ctx context.Context, s *snapshot.Snapshot) error {
 		}
 	}
 	for _, have := range s.DeviceTaintRules {
-		if have.Labels[policy.KeyFence] == "" {
+		rule, wanted := want[have.Name]
+		// Without the label it would count as a defect of the hardware, so one of ours that has lost it gets it back.
+		if have.Labels[policy.KeyFence] == "" && !wanted {
 			continue
 		}
-		rule, wanted := want[have.Name]
 		delete(want, have.Name)
-		if wanted && same(rule.Spec, have.Spec) {
+		if wanted && have.Labels[policy.KeyFence] == rule.Labels[policy.KeyFence] && same(rule.Spec, have.Spec) {
 			continue
 		}
 		if !wanted {
@@ -48,6 +50,10 @@ func (r *reconciler) taint(ctx context.Context, s *snapshot.Snapshot) error {
 		}
 		changed := have.DeepCopy()
 		changed.Spec = rule.Spec
+		if changed.Labels == nil {
+			changed.Labels = map[string]string{}
+		}
+		maps.Copy(changed.Labels, rule.Labels)
 		if err := r.Client.Update(ctx, changed); err != nil {
 			return fmt.Errorf("updating DeviceTaintRule %s: %w", have.Name, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-dev/berth/pkg/adapt/dra"
@@ -46,8 +47,8 @@ func (r *reconciler) withhold(ctx context.Context, s *snapshot.Snapshot, report 
 	return report, nil
 }
 
-// unseen asks the API server for the claims that are allocated, and names those that are not so in the cache, by the
-// AcceleratorPool of their devices.
+// unseen asks the API server for the claims that are allocated, and names those that do not have the same devices in the cache,
+// by the AcceleratorPool of their devices.
 func (r *reconciler) unseen(ctx context.Context, s *snapshot.Snapshot) (map[string][]string, error) {
 	var list resourcev1.ResourceClaimList
 	if err := r.Live.List(ctx, &list); err != nil {
@@ -66,7 +67,7 @@ func (r *reconciler) unseen(ctx context.Context, s *snapshot.Snapshot) (map[stri
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading claim %s/%s: %w", live.Namespace, live.Name, err)
 		}
-		if err == nil && cached.UID == live.UID && cached.Status.Allocation != nil {
+		if err == nil && cached.UID == live.UID && equality.Semantic.DeepEqual(cached.Status.Allocation, live.Status.Allocation) {
 			continue
 		}
 		for _, owner := range owners {

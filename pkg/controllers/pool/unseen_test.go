@@ -48,6 +48,7 @@ func TestFenceIsWithheldUntilAllIsSeen(t *testing.T) {
 		{"gone meanwhile", nil, []client.Object{allocatedClaim("a", "1", late.Name)}, policy.InForce, "refused"},
 		{"unknown", []client.Object{allocatedClaim("a", "1", late.Name)}, nil, policy.Absent, unseen},
 		{"known without its allocation", []client.Object{allocatedClaim("a", "1", late.Name)}, []client.Object{allocatedClaim("a", "1", "")}, policy.Absent, unseen},
+		{"known with another device", []client.Object{allocatedClaim("a", "1", late.Name)}, []client.Object{allocatedClaim("a", "1", other.Name)}, policy.Absent, unseen},
 		{"another of that name is known", []client.Object{allocatedClaim("a", "2", late.Name)}, []client.Object{allocatedClaim("a", "1", late.Name)}, policy.Absent, unseen},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
