@@ -102,6 +102,10 @@ func TestLimitsOfATemplate(t *testing.T) {
 			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: list("cpu", "8", "memory", "2")}},
 			map[string]int64{"cpu": 8000, "memory": 2000, "pods": 1000},
 		},
+		"devices of a class, whoever drives them": {
+			corev1.PodSpec{Containers: container(list("cpu", "1"), list("cpu", "1", "deviceclass.resource.kubernetes.io/nic", "1"))},
+			map[string]int64{"cpu": 1000, "pods": 1000},
+		},
 		"of the pod that asks for less": {
 			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("cpu", "2"), Limits: list("cpu", "8")}},
 			map[string]int64{"cpu": 2000, "pods": 1000},

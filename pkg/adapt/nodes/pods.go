@@ -1,9 +1,11 @@
 package nodes
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/kueue/pkg/workload"
 
@@ -55,6 +57,8 @@ func Used(pod *corev1.Pod) map[string]int64 {
 
 func amounts(pod *corev1.Pod, opts resourcehelper.PodResourcesOptions) map[string]int64 {
 	out := Amounts(resourcehelper.PodRequests(pod, opts))
+	// These names stand for devices of a DeviceClass: kube-scheduler allocates them, and no host lists them.
+	maps.DeleteFunc(out, func(name string, _ int64) bool { return strings.HasPrefix(name, resourcev1.ResourceDeviceClassPrefix) })
 	out[ledger.Pods] = OnePod
 	return out
 }
