@@ -31,9 +31,12 @@ chart=charts/berth
 # Every file is named here, and not by a kustomization.yaml in each folder: programs apply these folders as they are.
 {
 	cat <<-'HEAD'
-		# Written by `make generate`. kubectl apply --server-side -k config installs Berth.
+		# Written by `make generate`. The README says how to install with it: the image has to be put in.
 		apiVersion: kustomize.config.k8s.io/v1beta1
 		kind: Kustomization
+		# As listed: kubectl would else apply the Deployment before the policies.
+		sortOptions:
+		  order: fifo
 		resources:
 	HEAD
 	for file in config/{crd,rbac,policy,manager}/*.yaml; do
