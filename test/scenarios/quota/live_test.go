@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,9 +31,12 @@ const (
 	slack      = 14 * time.Second
 )
 
+// allShares is what mode Live counts of two pods of KEP-4815 when nobody holds anything but the stranger.
+const allShares = 28
+
 // TestSmallGangsWithQuotaFindASlice: two pods of KEP-4815 in one flavor, hosts stranded by a foreign claim, and a stream of
-// 4x4 and 8x8 Jobs of two priorities whose pods succeed one by one. In mode Live a 4x4 with quota has a slice within the lag.
-// How long everybody waits is logged for both modes.
+// 4x4 and 8x8 Jobs of two priorities whose pods succeed one by one. In mode Live a 4x4 with quota has a slice within the lag,
+// and no other gang has to end for it. How long everybody waits is logged for both modes.
 func TestSmallGangsWithQuotaFindASlice(t *testing.T) {
 	s, _ := play(t)
 	s.observe()
@@ -58,8 +62,10 @@ func (s *stage) underLoad(mode berth.FoldMode) {
 	f := newFold("load-"+lower, scene.Flavor, mode, "tpu-4x4", "tpu-8x8")
 	f.Spec.HysteresisSeconds = ptr.To[int32](hysteresis)
 	s.fold(f)
+	pace := func([]*batchv1.Job) {}
 	if mode == berth.FoldLive {
-		s.awaitQuota(f, 28)
+		s.awaitQuota(f, allShares)
+		pace = func(small []*batchv1.Job) { s.awaitServed(f, small) }
 	} else {
 		s.awaitQuota(f, 32)
 	}
@@ -81,7 +87,7 @@ func (s *stage) underLoad(mode berth.FoldMode) {
 	for i := range 9 {
 		small = append(small, job("tpu-4x4", 4, "low", i))
 	}
-	s.drives(w, small, 6)
+	s.drives(w, small, 6, func() { pace(small) })
 	large = append(large, job("tpu-8x8", 16, "high", 0))
 	for i := range 3 {
 		small = append(small, job("tpu-4x4", 4, "high", i))
@@ -90,7 +96,7 @@ func (s *stage) underLoad(mode berth.FoldMode) {
 	for i := range 2 {
 		small = append(small, job("tpu-4x4", 4, "low", 9+i))
 	}
-	s.drives(w, slices.Concat(small, large), 1<<20)
+	s.drives(w, slices.Concat(small, large), 1<<20, func() { pace(small) })
 
 	var worst time.Duration
 	var sentBack, preempted int
@@ -115,14 +121,70 @@ func (s *stage) underLoad(mode berth.FoldMode) {
 		}
 	}
 	if mode == berth.FoldLive {
-		s.awaitQuota(f, 28)
+		s.awaitQuota(f, allShares)
 	}
 }
 
+// awaitServed waits until the number has followed the pods that have succeeded and each of the gangs that has quota has a
+// slice. While it waits no pod ends, so what these gangs wait for cannot be the end of another.
+func (s *stage) awaitServed(f *berth.CapacityFold, gangs []*batchv1.Job) {
+	s.Helper()
+	s.Eventually("a slice for every 4x4 with quota", func(ctx context.Context) error {
+		var workloads kueue.WorkloadList
+		if err := s.Client.List(ctx, &workloads, client.InNamespace(s.Namespace)); err != nil {
+			return err
+		}
+		admitted, partial, unserved := map[string]bool{}, 0, ""
+		for i := range workloads.Items {
+			conditions := workloads.Items[i].Status.Conditions
+			job := metav1.GetControllerOf(&workloads.Items[i])
+			if job == nil || apimeta.IsStatusConditionTrue(conditions, kueue.WorkloadFinished) || apimeta.IsStatusConditionTrue(conditions, kueue.WorkloadEvicted) {
+				continue
+			}
+			admitted[job.Name] = apimeta.IsStatusConditionTrue(conditions, kueue.WorkloadAdmitted)
+			small := slices.ContainsFunc(gangs, func(j *batchv1.Job) bool { return j.Name == job.Name })
+			if !small || !apimeta.IsStatusConditionTrue(conditions, kueue.WorkloadQuotaReserved) {
+				continue
+			}
+			if !admitted[job.Name] {
+				unserved = job.Name
+			}
+			if ptr.Deref(workloads.Items[i].Status.Admission.PodSetAssignments[0].Count, 4) < 4 {
+				partial++
+			}
+		}
+		// A gang that was preempted after some of its pods had succeeded comes back charged for the rest alone, and the number
+		// knows of it when it has its slice. Two of them can have quota for one slice.
+		switch {
+		case unserved != "" && partial < 2:
+			return fmt.Errorf("%s has quota and no slice; %s", unserved, s.story(ctx, f.Name))
+		case unserved != "":
+			s.Logf("%s and another that was preempted have quota for one slice", unserved)
+			return nil
+		}
+		var pods corev1.PodList
+		if err := s.Client.List(ctx, &pods, client.InNamespace(s.Namespace)); err != nil {
+			return err
+		}
+		// Kueue charges nothing for them any more, and their gang holds their hosts still.
+		most := int64(allShares)
+		for i := range pods.Items {
+			if admitted[pods.Items[i].Labels[batchv1.JobNameLabel]] && pods.Items[i].Status.Phase == corev1.PodSucceeded {
+				most--
+			}
+		}
+		have, err := s.quota(ctx, f.Spec.Targets[0], f.Spec.Flavor, shares)
+		if err == nil && have > most {
+			err = fmt.Errorf("the number is %d and should be %d at most; %s", have, most, s.story(ctx, f.Name))
+		}
+		return err
+	})
+}
+
 // drives lets pods of seated gangs succeed, one at a time of each of the two gangs that are nearest to their end, until all
-// Jobs have ended or as many pods have succeeded as given. They are seen to have succeeded before the next may, so it is the
-// cluster that sets the pace.
-func (s *stage) drives(w *waits, jobs []*batchv1.Job, pods int64) {
+// Jobs have ended or as many pods have succeeded as given. They are seen to have succeeded, and pace has returned, before the
+// next may, so it is the cluster that sets the pace.
+func (s *stage) drives(w *waits, jobs []*batchv1.Job, pods int64, pace func()) {
 	s.Helper()
 	ended := map[string]bool{}
 	for end := w.ended.Load() + pods; w.ended.Load() < end && len(ended) < len(jobs); {
@@ -164,6 +226,7 @@ func (s *stage) drives(w *waits, jobs []*batchv1.Job, pods int64) {
 			s.awaitCompleted(&running[0])
 			w.ended.Add(1)
 		}
+		pace()
 	}
 }
 

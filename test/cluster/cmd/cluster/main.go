@@ -101,7 +101,7 @@ func (p place) up(ctx context.Context, flags []string) error {
 	if err := p.awaitReady(ctx, child); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "ready after %s; stop with: cluster down\n", time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(os.Stderr, "ready after %s; stop with: make cluster-down\n", time.Since(began).Round(time.Millisecond))
 	fmt.Println(p.howTo())
 	return nil
 }
