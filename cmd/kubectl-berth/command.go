@@ -60,7 +60,7 @@ func newCommand() *cobra.Command {
 		Use:   "kubectl-berth",
 		Short: "Ask offline what Berth would do",
 		Long: "Ask offline what Berth would do with the objects in some files: ResourceSlices and DeviceClasses, Nodes and Pods,\n" +
-			"ResourceClaims and their templates, AcceleratorPools, GangReservations, Kueue's objects, Jobs and JobSets.",
+			"ResourceClaims and their templates, AcceleratorPools, CapacityFolds, GangReservations, Kueue's objects, Jobs and JobSets.",
 		Version:       release.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -120,9 +120,9 @@ func New(o Options) (*Controller, error) {
 	return &Controller{manager: mgr, guard: guard, takeover: takeover}, nil
 }
 
-// Run runs until ctx ends, and then returns nil after everything has stopped and the lease is released. It returns an
-// error when the lease is lost or something cannot go on; the process must then exit, and the Controller cannot be run
-// again.
+// Run runs until ctx ends, and then returns nil after everything has stopped. The lease is given up then, unless a write may
+// still take effect: then it runs out. It returns an error when the lease is lost or something cannot go on; the process must
+// then exit, and the Controller cannot be run again.
 func (c *Controller) Run(ctx context.Context) error {
 	return c.manager.Start(ctx)
 }

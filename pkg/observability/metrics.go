@@ -36,7 +36,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			"GangReservations by phase.", "phase"),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "berth_api_writes_total",
-			Help: "Writes sent to the API server by verb, resource (with subresource) and result: OK, the reason of the refusal, or Unanswered.",
+			Help: "Writes sent to the API server by verb, resource (with subresource) and result: OK, the reason of the refusal, Unanswered, or Other for a reason that only some plug-in has.",
 		}, []string{"verb", "resource", "result"}),
 		breaches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "berth_ledger_breaches_total",

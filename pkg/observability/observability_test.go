@@ -117,7 +117,7 @@ func TestWritesAreCounted(t *testing.T) {
 	check(c.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace("ns")))
 
 	want := `
-# HELP berth_api_writes_total Writes sent to the API server by verb, resource (with subresource) and result: OK, the reason of the refusal, or Unanswered.
+# HELP berth_api_writes_total Writes sent to the API server by verb, resource (with subresource) and result: OK, the reason of the refusal, Unanswered, or Other for a reason that only some plug-in has.
 # TYPE berth_api_writes_total counter
 berth_api_writes_total{resource="configmaps",result="OK",verb="apply"} 1
 berth_api_writes_total{resource="pods",result="OK",verb="deletecollection"} 1

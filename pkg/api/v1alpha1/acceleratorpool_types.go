@@ -216,7 +216,8 @@ type HostCounts struct {
 	Reserved int32 `json:"reserved"`
 	// quarantined is how many may still run a pod that nobody can see.
 	Quarantined int32 `json:"quarantined"`
-	// stranded is how many are usable and not reserved but in no free multi-host device.
+	// stranded is how many are usable, neither reserved nor quarantined, and in no free multi-host device; in pools without
+	// such devices, in no free device.
 	Stranded int32 `json:"stranded"`
 }
 
@@ -242,7 +243,7 @@ type PoolProblem struct {
 	Message string `json:"message"`
 }
 
-// ForeignHolder is an allocated ResourceClaim in a fenced pool that is not Berth's.
+// ForeignHolder is an allocated ResourceClaim in a selected pool that is not Berth's.
 type ForeignHolder struct {
 	// namespace and name of the ResourceClaim.
 	Namespace string `json:"namespace"`

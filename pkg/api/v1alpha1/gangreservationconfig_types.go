@@ -97,9 +97,9 @@ type NoFitPolicy struct {
 // SeatingPolicy says how long a slice is kept for pods that do not come.
 type SeatingPolicy struct {
 	// timeoutSeconds is how long after hand-over every pod of the gang must exist before the gang is sent back as a
-	// whole, and for how long the scheduler may find no place for one of them.
+	// whole, and for how long the scheduler may find no place for one of them. Absent: seating.timeout of the controller's
+	// BerthConfiguration, 5 minutes by default.
 	// +optional
-	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
