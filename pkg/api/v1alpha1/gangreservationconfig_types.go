@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -103,6 +105,14 @@ type SeatingPolicy struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+}
+
+// Timeout is timeoutSeconds, or fallback where that is absent.
+func (s SeatingPolicy) Timeout(fallback time.Duration) time.Duration {
+	if s.TimeoutSeconds == nil {
+		return fallback
+	}
+	return time.Duration(*s.TimeoutSeconds) * time.Second
 }
 
 // GangReservationConfigList is a list of GangReservationConfigs.

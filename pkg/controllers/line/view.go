@@ -129,10 +129,10 @@ func (v *view) noFitTimeout(check *kueue.AdmissionCheck) time.Duration {
 // counted in pkg/controllers/seating.
 func (v *view) seatingTimeout(check string) time.Duration {
 	config := v.configOf(v.checks[kueue.AdmissionCheckReference(check)])
-	if config == nil || config.Spec.Seating.TimeoutSeconds == nil {
+	if config == nil {
 		return v.seating
 	}
-	return time.Duration(*config.Spec.Seating.TimeoutSeconds) * time.Second
+	return config.Spec.Seating.Timeout(v.seating)
 }
 
 // configOf is what the check names as its parameters, or nil.

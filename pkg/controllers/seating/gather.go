@@ -218,10 +218,7 @@ func (r *reconciler) seatingTimeout(ctx context.Context, check string) (time.Dur
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: ac.Spec.Parameters.Name}, config); err != nil {
 		return fallback, client.IgnoreNotFound(err)
 	}
-	if s := config.Spec.Seating.TimeoutSeconds; s != nil {
-		return time.Duration(*s) * time.Second, nil
-	}
-	return fallback, nil
+	return config.Spec.Seating.Timeout(fallback), nil
 }
 
 // blocker reads from the owner's events why pods are missing: it is the only place where the Job controller says so.
