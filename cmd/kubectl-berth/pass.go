@@ -100,14 +100,14 @@ func (w *world) consider(c candidate) outcome {
 		}
 	}
 	req, refusal := adaptkueue.Read(w.queues.Admit(c.workload), lookup)
-	if refusal == nil && !req.Managed {
+	if refusal == nil && !req.Managed && !req.Ended {
 		refusal = adaptkueue.PoolMissing(c.workload, lookup)
 	}
 	switch {
 	case refusal != nil:
 		o.report = o.report.Refuse(refusal, true)
 	case !req.Managed:
-		o.report = o.report.Ignore(adaptkueue.ReasonIgnored, "the gang asks for no device that Berth manages")
+		o.report = o.report.Ignore(adaptkueue.ReasonIgnored, req.Unneeded())
 	default:
 		o.gang = req.Gang
 		w.unchecked(c.workload)

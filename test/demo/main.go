@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/berth-dev/berth/test/cluster"
@@ -26,7 +27,10 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctrllog.SetLogger(logr.Discard()) // controller-runtime complains about a missing one in the middle of the story
+	// Libraries complain in the middle of the story: controller-runtime of a missing logger, client-go of a watch that the end
+	// of the demo cut off.
+	ctrllog.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
 	// From the first interrupt on a second one ends the demo at once; its children die with it.
 	context.AfterFunc(ctx, stop)
 

@@ -27,14 +27,24 @@ const maxPodClaims = 8
 type Request struct {
 	// Managed is false when no pod asks for managed devices: the check is Ready at once.
 	Managed bool
-	Gang    gang.Gang
-	Owner   berth.OwnerReference
+	// Ended: pods that ask for managed devices have all succeeded before Kueue admitted the gang anew, and none comes any more.
+	Ended bool
+	Gang  gang.Gang
+	Owner berth.OwnerReference
 	// Flavor that Kueue assigned to the first managed pod set.
 	Flavor string
 	// Counts of admitted pods by pod set.
 	Counts map[string]int32
 	// Templates of the managed claims.
 	Templates map[PodClaim]berth.TemplateReference
+}
+
+// Unneeded says why a request that is not Managed needs nothing of Berth.
+func (r Request) Unneeded() string {
+	if r.Ended {
+		return "the pods of the gang have all succeeded, and none comes any more"
+	}
+	return "the gang asks for no device that Berth manages"
 }
 
 // PodClaim is an entry of a pod set's spec.resourceClaims.
@@ -87,6 +97,10 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 			return req, refusal
 		}
 		if len(claims) == 0 {
+			continue
+		}
+		if ps.Count > 0 && admitted(ps, assigned) == 0 {
+			req.Ended = true
 			continue
 		}
 		if refusal := req.bind(wl, ps, claims, in); refusal != nil {

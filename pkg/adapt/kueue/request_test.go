@@ -367,6 +367,17 @@ func TestReadAfterSuccess(t *testing.T) {
 	}
 }
 
+// All pods came to their end while the gang was being evicted: Kueue admits none, and nobody needs a slice.
+func TestReadAfterAllSucceeded(t *testing.T) {
+	r := newRequest()
+	r.wl.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](0)
+	r.wl.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 4}}
+	got, refusal := r.read()
+	if refusal != "" || got.Managed || !got.Ended || len(got.Gang.PodSets) > 0 {
+		t.Errorf("refusal %q, request %+v", refusal, got)
+	}
+}
+
 func TestReadFlavors(t *testing.T) {
 	r := newRequest()
 	r.flavors["spot"] = kueuetest.NewFlavor("spot")

@@ -144,10 +144,10 @@ func (v *view) consider(wl *kueue.Workload, check *kueue.AdmissionCheckState, s 
 	case refusal != nil:
 		return nil, refusal
 	case !req.Managed:
-		if why := adaptkueue.PoolMissing(wl, v.lookup); why != nil {
+		if why := adaptkueue.PoolMissing(wl, v.lookup); why != nil && !req.Ended {
 			return nil, why
 		}
-		a := adaptkueue.Answer{Check: check.Name, State: kueue.CheckStateReady, Message: "the gang asks for no device that Berth manages"}
+		a := adaptkueue.Answer{Check: check.Name, State: kueue.CheckStateReady, Message: req.Unneeded()}
 		if apimeta.FindStatusCondition(wl.Status.Conditions, berth.ConditionGangReserved) != nil {
 			a.Reason = adaptkueue.ReasonIgnored // what stands there speaks of something that it no longer waits for
 		}

@@ -178,6 +178,13 @@ func TestAnswers(t *testing.T) {
 			s.notFenced = &reason.Refusal{Code: reason.NotFenced, Message: "no"}
 		}, []string{"a Ready : the gang asks for no device that Berth manages"}},
 
+		{"all pods have succeeded", func(s *site) {
+			w := s.waits("a")
+			w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](0)
+			w.Condition(berth.ConditionGangReserved, false, now)
+			w.Status.Conditions[len(w.Status.Conditions)-1].Reason = adaptkueue.ReasonReleased
+		}, []string{"a Ready NothingManaged: the pods of the gang have all succeeded, and none comes any more"}},
+
 		{"final", func(s *site) { s.waits("a", func(j *batchv1.Job) { j.Spec.CompletionMode = nil }) }, []string{"a Rejected Unsupported: the pods have no rank: set spec.completionMode to Indexed"}},
 		{"final in placement", func(s *site) {
 			s.waits("a", func(j *batchv1.Job) { j.Spec.Parallelism, j.Spec.Completions = ptr.To[int32](5), ptr.To[int32](5) })
