@@ -61,7 +61,7 @@ func (a Answer) Given(wl *kueue.Workload) bool {
 	for _, check := range a.changes() {
 		have := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, check)
 		if have == nil || have.State != a.State || have.Message != a.message() ||
-			!equality.Semantic.DeepEqual(have.PodSetUpdates, a.PodSetUpdates) {
+			!equality.Semantic.DeepEqual(have.PodSetUpdates, a.updates(have)) {
 			return false
 		}
 	}
@@ -117,7 +117,7 @@ func (a Answer) checkStates(wl *kueue.Workload, now time.Time) []kueue.Admission
 func (a Answer) checkState(wl *kueue.Workload, check kueue.AdmissionCheckReference, now time.Time) kueue.AdmissionCheckState {
 	have := admissioncheck.FindAdmissionCheck(wl.Status.AdmissionChecks, check)
 	state := kueue.AdmissionCheckState{
-		Name: check, State: a.State, Message: a.message(), PodSetUpdates: a.PodSetUpdates,
+		Name: check, State: a.State, Message: a.message(), PodSetUpdates: a.updates(have),
 		LastTransitionTime: metav1.NewTime(now),
 	}
 	if have != nil {
@@ -131,6 +131,19 @@ func (a Answer) checkState(wl *kueue.Workload, check kueue.AdmissionCheckReferen
 		}
 	}
 	return state
+}
+
+// updates are the podSetUpdates that have gets. A Ready without a slice must not send pods to a former one, and leaving its
+// updates out does not take them away: Kueue has applied the check as it found it, and owns them too.
+func (a Answer) updates(have *kueue.AdmissionCheckState) []kueue.PodSetUpdate {
+	if a.State != kueue.CheckStateReady || len(a.PodSetUpdates) > 0 || have == nil {
+		return a.PodSetUpdates
+	}
+	var none []kueue.PodSetUpdate
+	for _, u := range have.PodSetUpdates {
+		none = append(none, kueue.PodSetUpdate{Name: u.Name})
+	}
+	return none
 }
 
 func (a Answer) condition(wl *kueue.Workload, now time.Time) metav1.Condition {

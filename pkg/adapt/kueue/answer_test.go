@@ -103,6 +103,28 @@ func TestGiven(t *testing.T) {
 	}
 }
 
+// A Ready without a slice sends pods to none, whatever an old one that Kueue took over says.
+func TestReadyWithoutASliceNamesNone(t *testing.T) {
+	wl := say(t, workload().Workload, ready())
+	wl.Status.AdmissionChecks[0].State = kueue.CheckStatePending
+	let := adaptkueue.Answer{Check: kueuetest.Check, State: kueue.CheckStateReady, Message: "nothing"}
+	sends := sent(t, wl.DeepCopy(), let).Status.AdmissionChecks[0].PodSetUpdates
+	if len(sends) != 1 || sends[0].Name != "main" || len(sends[0].Labels) > 0 || len(sends[0].Annotations) > 0 {
+		t.Errorf("it sends %+v", sends)
+	}
+	wl.Status.AdmissionChecks[0].State, wl.Status.AdmissionChecks[0].Message = let.State, let.Message
+	if let.Given(wl) {
+		t.Error("it counts as given while pods are sent to the former slice")
+	}
+	wl.Status.AdmissionChecks[0].PodSetUpdates = sends
+	if !let.Given(wl) {
+		t.Error("it does not count as given")
+	}
+	if sends := sent(t, workload().Workload, let).Status.AdmissionChecks[0].PodSetUpdates; len(sends) > 0 {
+		t.Errorf("where there was none it sends %+v", sends)
+	}
+}
+
 // A message is cut where a character ends, so that what comes back from the API server is what was sent.
 func TestLongMessages(t *testing.T) {
 	for _, message := range []string{strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("ü", 600), "x" + strings.Repeat("ü", 600), strings.Repeat("日", 400)} {
