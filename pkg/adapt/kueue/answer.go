@@ -133,10 +133,11 @@ func (a Answer) checkState(wl *kueue.Workload, check kueue.AdmissionCheckReferen
 	return state
 }
 
-// updates are the podSetUpdates that have gets. A Ready without a slice must not send pods to a former one, and leaving its
-// updates out does not take them away: Kueue has applied the check as it found it, and owns them too.
+// updates are the podSetUpdates that have gets. An answer without a slice must not send pods to a former one, and leaving its
+// updates out does not take them away: Kueue may have applied the check as it found it, and owns them too. An answer that
+// changed nothing would be given again in every pass.
 func (a Answer) updates(have *kueue.AdmissionCheckState) []kueue.PodSetUpdate {
-	if a.State != kueue.CheckStateReady || len(a.PodSetUpdates) > 0 || have == nil {
+	if len(a.PodSetUpdates) > 0 || have == nil {
 		return a.PodSetUpdates
 	}
 	var none []kueue.PodSetUpdate
