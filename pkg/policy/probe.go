@@ -97,13 +97,13 @@ var leavesToBerth = regexp.MustCompile(`: AcceleratorPool (\S+) leaves its devic
 // only there must the answer be its own. Where others select all that it selects, an answer in the name of one of those will
 // do.
 func (p prober) fence(ctx context.Context, pool *v1alpha1.AcceleratorPool, all []v1alpha1.AcceleratorPool) Finding {
-	examples := examplePools(pool.Spec.PoolSelector)
+	examples := examplePools(pool.Spec.PoolSelector, "0123456789abcdefghijklmnopqrstuvwxyz")
 	alone := slices.IndexFunc(examples, func(example string) bool { return !others(pool, all, example) })
 	if alone >= 0 {
 		return p.fenceOf(ctx, pool, examples[alone], true)
 	}
 	finding := Finding{Policy: ClaimStatus, AcceleratorPool: pool.Name, Verdict: Unclear, Message: "there is no name of a pool that could be tried"}
-	for _, example := range leastExamples(pool.Spec.PoolSelector) {
+	for _, example := range examplePools(pool.Spec.PoolSelector, "0") {
 		if finding = p.fenceOf(ctx, pool, example, false); finding.Verdict != InForce {
 			break
 		}
@@ -157,28 +157,17 @@ func (p prober) fenceOf(ctx context.Context, pool *v1alpha1.AcceleratorPool, exa
 	return finding
 }
 
-// examplePools are names of pools that the selector selects. They need not exist.
-func examplePools(selector *v1alpha1.PoolSelector) []string {
+// examplePools are names of pools that the selector selects: its names, and its prefixes with each of the endings, because a
+// prefix that ends in a dash or dot is no name by itself. The pools need not exist.
+func examplePools(selector *v1alpha1.PoolSelector, endings string) []string {
 	names, prefixes := []string(nil), []string{""}
 	if selector != nil && len(selector.Names)+len(selector.Prefixes) > 0 {
 		names, prefixes = slices.Clone(selector.Names), selector.Prefixes
 	}
 	for _, prefix := range prefixes {
-		for _, next := range "0123456789abcdefghijklmnopqrstuvwxyz" {
-			names = append(names, prefix+string(next))
+		for _, ending := range endings {
+			names = append(names, prefix+string(ending))
 		}
-	}
-	return slices.DeleteFunc(names, tooLong)
-}
-
-// leastExamples are one example for each entry of the selector.
-func leastExamples(selector *v1alpha1.PoolSelector) []string {
-	if selector == nil || len(selector.Names)+len(selector.Prefixes) == 0 {
-		return []string{"probe"}
-	}
-	names := slices.Clone(selector.Names)
-	for _, prefix := range selector.Prefixes {
-		names = append(names, prefix+"0") // A prefix that ends in a dash or dot is no pool name by itself.
 	}
 	return slices.DeleteFunc(names, tooLong)
 }

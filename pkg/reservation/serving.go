@@ -91,7 +91,8 @@ var unasked = []rule{
 	keep,
 	hold,
 	{"record", func(v View) (Plan, bool) {
-		// Ready was written, or neither pods nor the Job's template would name the reservation; so the claims were held, unless others had their hands on them.
+		// Ready was written, or neither pods nor the Job's template would name the reservation; so the claims were held, unless
+		// others had their hands on them.
 		whole := !slices.ContainsFunc(v.Claims, func(c Claim) bool { return c.State != Held || c.Deleting })
 		return act(Record), whole && (v.Phase == Planned || v.Phase == "")
 	}},

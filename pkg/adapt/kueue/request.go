@@ -27,7 +27,7 @@ const maxPodClaims = 8
 type Request struct {
 	// Managed is false when no pod asks for managed devices: the check is Ready at once.
 	Managed bool
-	// Ended: pods that ask for managed devices have all succeeded before Kueue admitted the gang anew, and none comes any more.
+	// Ended: the pods had all succeeded when Kueue admitted the gang anew, so it admitted none, and none comes any more.
 	Ended bool
 	Gang  gang.Gang
 	Owner berth.OwnerReference
@@ -92,15 +92,15 @@ func read(wl *kueue.Workload, in Lookup) (Request, *reason.Refusal) {
 	for i := range wl.Spec.PodSets {
 		ps := &wl.Spec.PodSets[i]
 		assigned := assignment(wl, ps.Name)
+		if ps.Count > 0 && admitted(ps, assigned) == 0 {
+			req.Ended = true
+			continue
+		}
 		claims, refusal := managedClaims(wl.Namespace, ps, in)
 		if refusal != nil {
 			return req, refusal
 		}
 		if len(claims) == 0 {
-			continue
-		}
-		if ps.Count > 0 && admitted(ps, assigned) == 0 {
-			req.Ended = true
 			continue
 		}
 		if refusal := req.bind(wl, ps, claims, in); refusal != nil {

@@ -376,6 +376,11 @@ func TestReadAfterAllSucceeded(t *testing.T) {
 	if refusal != "" || got.Managed || !got.Ended || len(got.Gang.PodSets) > 0 {
 		t.Errorf("refusal %q, request %+v", refusal, got)
 	}
+	// What they asked for may be gone as well.
+	clear(r.templates)
+	if got, refusal := r.read(); refusal != "" || !got.Ended {
+		t.Errorf("without the template: refusal %q, request %+v", refusal, got)
+	}
 }
 
 func TestReadFlavors(t *testing.T) {

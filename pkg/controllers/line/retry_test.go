@@ -102,6 +102,9 @@ func TestARefusedReservationIsTriedAgain(t *testing.T) {
 			t.Fatalf("the gang is told\n     %s\nwant %s", told, want)
 		}
 	}
+	if r.answered.Before(now) {
+		t.Errorf("it knows of no answer but of one at %v", r.answered)
+	}
 	refuses = false
 	passes()
 	var made berth.GangReservationList
